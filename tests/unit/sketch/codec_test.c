@@ -178,7 +178,8 @@ static const struct {
     {"pairs without bins", WEIR_GRID_NS, "012106", WEIR_EFORMAT},
     {"negative nanoseconds", WEIR_GRID_NS, "011106", WEIR_EFORMAT},
     /* one duration of 100 ns, which stands at the end, with one thing wrong at a time */
-    {"total 2 of 1", WEIR_GRID_NS, "010906 02 0000800c000000000000000000000000 64 00 a117 01 01", 0},
+    {"total 2 of 1", WEIR_GRID_NS, "010906 02 0000800c000000000000000000000000 64 00 a117 01 01",
+     0},
     {"total 0", WEIR_GRID_NS, "010906 00 00000000000000000000000000000000 64 00 a117 01 01", 0},
     {"sum under min", WEIR_GRID_NS, "010906 01 ffff3f06000000000000000000000000 64 00 a117 01 01",
      0},
