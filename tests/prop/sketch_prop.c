@@ -111,7 +111,7 @@ static int by_value(const void *a, const void *b)
 static double model_quantile(const struct history *sorted, double q, uint64_t total)
 {
     const long double rest = total > ONE ? (long double)(total - ONE) : 0;
-    const uint64_t rank = (uint64_t)(q * rest + 0.5L);
+    const uint64_t rank = (uint64_t)((long double)q * rest + 0.5L);
     uint64_t sum = 0;
     for (size_t i = 0; i < sorted->n; i++) {
         sum += sorted->s[i].weight;
