@@ -121,7 +121,7 @@ static const uint8_t *read_meta(struct wr_dd *dd, const uint8_t *at)
     uint32_t pairs;
     at = wr_mp_map(&dd->m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
-        const struct weir_tag_match *match;
+        const struct weir_tag_match *match = NULL;
         struct weir_bytes text = {.ptr = NULL, .len = 0};
         at = read_key(dd, at, &match);
         if (!at)
@@ -140,7 +140,7 @@ static const uint8_t *read_metrics(struct wr_dd *dd, const uint8_t *at)
     uint32_t pairs;
     at = wr_mp_map(&dd->m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
-        const struct weir_tag_match *match;
+        const struct weir_tag_match *match = NULL;
         struct weir_value value;
         at = read_key(dd, at, &match);
         if (!at)
