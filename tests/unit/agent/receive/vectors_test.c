@@ -12,7 +12,7 @@ TEST(every_row_of_raw_http_is_answered_as_it_says)
 {
     struct world *const w = world_new(0);
     const struct http_replay replay =
-        http_replay_raw(&w->loop, w->datadog_port, VECTORS "/http/raw-http.tsv");
+        http_replay_raw(&w->loop, w->datadog_port, T_SOURCE_DIR "/tests/golden/http/raw-http.tsv");
     print_message("raw-http.tsv: %u rows, %u wrong\n", replay.rows, replay.wrong);
     T_EQ_U64(replay.wrong, 0);
     T_TRUE(replay.rows >= 99);
