@@ -82,9 +82,9 @@ static void count_lost(struct pipeline *p, const struct weir_batch *batch, uint6
 
 static size_t waiting_bytes(struct pipeline *p)
 {
-    (void)pthread_mutex_lock(p->writer->lock);
+    (void)pthread_mutex_lock(&p->writer->lock);
     const size_t bytes = p->writer->waiting_bytes;
-    (void)pthread_mutex_unlock(p->writer->lock);
+    (void)pthread_mutex_unlock(&p->writer->lock);
     return bytes;
 }
 
