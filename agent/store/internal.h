@@ -118,6 +118,9 @@ int store_lock(const char *dir, struct store_error *ret_error);
  * After a failure the store has no database (db NULL), and the call may be repeated. */
 int store_replace(struct store *store, struct store_error *ret_error);
 
+/* sketch.c: encode into buf, grown as need be. 0, -ENOMEM, -EIO. */
+int store_sketch_encode(const struct weir_sketch *sk, struct store_buf *buf);
+
 /* write.c: run a statement to its end and reset it. SQLITE_DONE becomes SQLITE_OK. */
 int store_step_done(sqlite3_stmt *stmt);
 int store_commit(struct store *store);

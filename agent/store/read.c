@@ -274,9 +274,20 @@ static int decode(struct weir_sketch *sk, struct weir_bytes blob, const struct w
     return 0;
 }
 
-static int show_base(struct store_reader *r, const struct series *s,
-                     const struct query_visitor *visitor)
+/* A scan, and the batch it stands at. */
+struct scan {
+    struct store_reader *r;
+    const struct query_visitor *visitor;
+    bool counts_only;
+    size_t matched;
+    int64_t number;
+    int64_t start_ns;
+    int64_t end_ns;
+};
+
+static int show_base(const struct scan *sc, const struct series *s)
 {
+    struct store_reader *const r = sc->r;
     struct query_base base = {.created_ns = s->created_ns};
     sqlite3_stmt *const get = r->stmts[READ_TOTAL];
     (void)sqlite3_bind_int64(get, 1, (int64_t)s->shown.id);
@@ -291,27 +302,18 @@ static int show_base(struct store_reader *r, const struct series *s,
         base.row.hits = store_u128_clamp(base.hits);
         base.row.errors = store_u128_clamp(base.errors);
         base.row.top_level = store_u128_clamp(store_u128_get(b[2].ptr, b[2].len));
-        code = decode(r->ok, column_bytes(get, 3), &base.row.ok);
-        if (code == 0)
+        if (!sc->counts_only)
+            code = decode(r->ok, column_bytes(get, 3), &base.row.ok);
+        if (code == 0 && !sc->counts_only)
             code = decode(r->error, column_bytes(get, 4), &base.row.error);
     } else if (rc != SQLITE_DONE) {
         code = store_errno_of(r->db, rc);
     }
     if (code == 0)
-        code = visitor->base(visitor->ctx, &s->shown, &base);
+        code = sc->visitor->base(sc->visitor->ctx, &s->shown, &base);
     (void)sqlite3_reset(get);
     return code;
 }
-
-/* A scan, and the batch it stands at. */
-struct scan {
-    struct store_reader *r;
-    const struct query_visitor *visitor;
-    size_t matched;
-    int64_t number;
-    int64_t start_ns;
-    int64_t end_ns;
-};
 
 static int show_window(const struct scan *sc, const struct series *s, sqlite3_stmt *row)
 {
@@ -322,8 +324,10 @@ static int show_window(const struct scan *sc, const struct series *s, sqlite3_st
                 .errors = (uint64_t)sqlite3_column_int64(row, 2),
                 .top_level = (uint64_t)sqlite3_column_int64(row, 3)},
     };
-    int code = decode(sc->r->ok, column_bytes(row, 4), &w.row.ok);
-    if (code == 0)
+    int code = 0;
+    if (!sc->counts_only)
+        code = decode(sc->r->ok, column_bytes(row, 4), &w.row.ok);
+    if (code == 0 && !sc->counts_only)
         code = decode(sc->r->error, column_bytes(row, 5), &w.row.error);
     return code ? code : sc->visitor->window(sc->visitor->ctx, &s->shown, &w);
 }
@@ -399,14 +403,14 @@ int store_reader_scan(struct store_reader *r, const struct query_select *select,
     int code = load_series(r);
     if (code)
         return code;
-    struct scan sc = {.r = r, .visitor = visitor};
+    struct scan sc = {.r = r, .visitor = visitor, .counts_only = select->counts_only};
     for (size_t i = 0; i < r->series_count; i++) {
         r->series[i].is_matched = visitor->match(visitor->ctx, &r->series[i].shown);
         sc.matched += r->series[i].is_matched;
     }
     for (size_t i = 0; i < r->series_count && select->totals && code == 0; i++) {
         if (r->series[i].is_matched)
-            code = show_base(r, &r->series[i], visitor);
+            code = show_base(&sc, &r->series[i]);
     }
     if (code || !sc.matched)
         return code;

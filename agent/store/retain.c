@@ -9,7 +9,6 @@
 #include "store/internal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -72,10 +71,7 @@ static int merge_blobs(struct store *s, struct weir_bytes total, struct weir_byt
         s->counts.totals_failed++;
     if (!total.len && !part.len)
         return 0;
-    const size_t bytes = weir_sketch_encoded_bytes(s->total);
-    if (bytes > INT_MAX || store_buf_reserve(out, bytes ? bytes : 1))
-        return -ENOMEM;
-    return weir_sketch_encode(s->total, out->ptr, out->cap, &out->len) == WEIR_OK ? 0 : -EIO;
+    return store_sketch_encode(s->total, out);
 }
 
 static void bind_blob_or_null(sqlite3_stmt *stmt, int at, const struct store_buf *buf)

@@ -9,7 +9,6 @@
 #include "store/internal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,11 +165,9 @@ static int bind_sketch(sqlite3_stmt *stmt, int at, const struct weir_sketch *sk,
         (void)sqlite3_bind_null(stmt, at);
         return 0;
     }
-    const size_t bytes = weir_sketch_encoded_bytes(sk);
-    if (bytes > INT_MAX || store_buf_reserve(buf, bytes ? bytes : 1))
-        return -ENOMEM;
-    if (weir_sketch_encode(sk, buf->ptr, buf->cap, &buf->len) != WEIR_OK)
-        return -EIO;
+    const int r = store_sketch_encode(sk, buf);
+    if (r)
+        return r;
     (void)sqlite3_bind_blob(stmt, at, buf->ptr, (int)buf->len, SQLITE_STATIC);
     return 0;
 }

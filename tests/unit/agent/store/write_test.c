@@ -285,6 +285,51 @@ TEST(batches_above_the_readers_number_are_hidden_with_their_series)
     fx_folder_free(&f);
 }
 
+TEST(a_scan_of_counts_only_leaves_the_sketches_out)
+{
+    const struct fx_folder f = fx_folder_new();
+    struct store *const s = fx_open(&f);
+    struct fx_batch *const b = fx_batch_new(0);
+    fx_add(b, web, 3, 1, 1000);
+    fx_write(s, b, 1);
+    struct store_reader *r = NULL;
+    T_OK(store_reader_open(s, &r, NULL));
+    uint64_t last;
+    T_OK(store_reader_begin(r, UINT64_MAX, &last));
+    struct fx_view v = {0};
+    const struct query_visitor visitor = fx_visitor(&v);
+    struct query_select select = fx_all;
+    select.counts_only = true;
+    T_OK(store_reader_scan(r, &select, &visitor));
+    T_EQ_U64(v.seen[0].hits, 4 * WEIR_WEIGHT_ONE);
+    T_EQ_U64(v.seen[0].errors, WEIR_WEIGHT_ONE);
+    T_EQ_U64(weir_sketch_weight(v.seen[0].ok), 0);
+    fx_view_clear(&v);
+    store_reader_close(r);
+    fx_batch_free(b);
+    store_close(s);
+    fx_folder_free(&f);
+}
+
+TEST(a_sketch_wider_than_the_first_try_is_stored_whole)
+{
+    const struct fx_folder f = fx_folder_new();
+    struct store *const s = fx_open(&f);
+    struct fx_batch *const b = fx_batch_new(0);
+    fx_add(b, web, 1, 0, 1);
+    for (double ns = 1; ns < 1e18; ns *= 1.02)
+        T_OK(weir_sketch_add_ns(b->rows[0].ok, (int64_t)ns, WEIR_WEIGHT_ONE * 1000000 + 1));
+    T_TRUE(weir_sketch_encoded_bytes(b->rows[0].ok) > 4096);
+    fx_write(s, b, 1);
+    struct fx_view v = {0};
+    fx_scan_all(s, &v);
+    T_TRUE(fx_same_sketch(v.seen[0].ok, b->rows[0].ok));
+    fx_view_clear(&v);
+    fx_batch_free(b);
+    store_close(s);
+    fx_folder_free(&f);
+}
+
 TEST(what_a_callback_returns_ends_the_scan)
 {
     const struct fx_folder f = fx_folder_new();
