@@ -146,6 +146,9 @@ struct query_node {
     } u;
 };
 
+/* == != <= < >= > */
+bool query_is_comparison(enum query_token_kind op);
+
 /* Parse without types. Errors: error is filled, NULL returned. */
 struct query_node *query_parse(struct query_arena *arena, struct weir_bytes text,
                                struct query_error *error);

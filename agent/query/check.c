@@ -150,7 +150,7 @@ static bool check_aggregate(const struct checker *c, struct query_node *node)
            expect_type(c, aggregate->param, want, "aggregation parameter");
 }
 
-static bool is_comparison(enum query_token_kind op)
+bool query_is_comparison(enum query_token_kind op)
 {
     return op == QUERY_TOKEN_EQLC || op == QUERY_TOKEN_NEQ || op == QUERY_TOKEN_LTE ||
            op == QUERY_TOKEN_LSS || op == QUERY_TOKEN_GTE || op == QUERY_TOKEN_GTR;
@@ -173,9 +173,9 @@ static bool holds(const struct query_name *names, struct weir_bytes name)
 static bool check_modifiers(const struct checker *c, const struct query_binary *binary,
                             bool scalars)
 {
-    if (binary->returns_bool && !is_comparison(binary->op))
+    if (binary->returns_bool && !query_is_comparison(binary->op))
         return refuse(c, binary->op_at, "bool modifier can only be used on comparison operators");
-    if (is_comparison(binary->op) && !binary->returns_bool && scalars)
+    if (query_is_comparison(binary->op) && !binary->returns_bool && scalars)
         return refuse(c, binary->op_at, "comparisons between scalars must use BOOL modifier");
     if (binary->card == QUERY_CARD_ONE || !binary->on)
         return true;

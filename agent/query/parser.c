@@ -470,7 +470,7 @@ static bool parse_bracket_duration(struct parser *p, const char *context,
     struct span span = {0};
     if (!parse_span(p, PREC_ADD, context, &span) || !finish_duration(p, at, span, ret))
         return false;
-    if (!span.dynamic && !(span.seconds > 0))
+    if (!span.dynamic && llround(span.seconds * 1000) <= 0)
         return query_fail(p->error, QUERY_FAULT_PARSE, at, "duration must be greater than 0");
     return true;
 }
