@@ -9,6 +9,8 @@
  */
 #include "log/line.h"
 
+#include "log/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -37,39 +39,13 @@ static void put_text(struct out *o, const char *text)
     put(o, text, strlen(text));
 }
 
-static bool is_continuation(unsigned char c)
-{
-    return (c & 0xc0u) == 0x80u;
-}
-
-/* Bytes of the well-formed UTF-8 sequence at s, or 0; s ends with NUL, which continues nothing. */
-static size_t utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf)
-        return is_continuation(s[1]) ? 2 : 0;
-    if ((s[0] & 0xf0u) == 0xe0) {
-        if (!is_continuation(s[1]) || (s[0] == 0xe0 && s[1] < 0xa0) ||
-            (s[0] == 0xed && s[1] > 0x9f))
-            return 0;
-        return is_continuation(s[2]) ? 3 : 0;
-    }
-    if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-        if (!is_continuation(s[1]) || (s[0] == 0xf0 && s[1] < 0x90) ||
-            (s[0] == 0xf4 && s[1] > 0x8f))
-            return 0;
-        return is_continuation(s[2]) && is_continuation(s[3]) ? 4 : 0;
-    }
-    return 0;
-}
-
 /* JSON's escapes serve logfmt too: its readers take Go's, of which these are a part. */
 static void put_escaped(struct out *o, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
-    while (*s && !o->full) {
-        const size_t n = utf8_length(s);
+    const unsigned char *const end = s + strlen(text);
+    while (s < end && !o->full) {
+        const size_t n = log_utf8_length((const char *)s, (size_t)(end - s));
         if (n == 0) {
             put_text(o, "\\ufffd");
             s++;
