@@ -23,14 +23,18 @@ struct weir_trace_meta {
     struct weir_bytes key;
     struct weir_bytes value;
 };
-/* integral: written as a MessagePack integer (value must be one), else as float64. */
+/* integral: written as a MessagePack integer (value must be one that fits in int64 or uint64), else
+ * as float64. */
 struct weir_trace_metric {
     struct weir_bytes key;
     double value;
     int integral;
 };
 
-/* Borrowed for the call. Strings must be UTF-8 (sent as they are). */
+/*
+ * Borrowed for the call. Strings must be UTF-8 (sent as they are). Meta and metrics are written in
+ * the given order; of entries with equal keys only the last one is (cases K16).
+ */
 struct weir_trace_span {
     struct weir_bytes service;
     struct weir_bytes name;
@@ -57,15 +61,15 @@ struct weir_trace_opts {
     size_t max_bytes; /* of a payload; default 8 MiB */
 };
 
-/* Errors: WEIR_EINVAL, WEIR_ENOMEM. */
+/* opts NULL means all defaults. Errors: WEIR_EINVAL, WEIR_ENOMEM. */
 WEIR_API WEIR_NODISCARD int weir_trace_encoder_new(const struct weir_trace_opts *opts,
                                                    struct weir_trace_encoder **ret_encoder);
-WEIR_API void weir_trace_encoder_free(struct weir_trace_encoder *encoder);
+WEIR_API void weir_trace_encoder_free(struct weir_trace_encoder *encoder); /* NULL is allowed */
 
 /*
- * Add one trace of count spans.
- * Errors: WEIR_EFULL (would pass max_bytes; state as before), WEIR_ENOMEM (as before),
- * WEIR_ERANGE (more than 2^32 - 1 of something).
+ * Add one trace of count spans. After an error the encoder is as it was before the call.
+ * Cost: O(bytes). Errors: WEIR_EFULL (would pass max_bytes), WEIR_ENOMEM, WEIR_ERANGE (more than
+ * 2^32 - 1 of something), WEIR_EINVAL (a NULL with a length, or integral with a value that is not).
  */
 WEIR_API WEIR_NODISCARD int weir_trace_add(struct weir_trace_encoder *encoder,
                                            const struct weir_trace_span *spans, size_t count);

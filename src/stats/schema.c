@@ -95,7 +95,8 @@ static int add_list(struct build *b, const char *list, bool resource_too)
     for (const char *at = list;; rank++) {
         const char *const comma = strchr(at, ',');
         const size_t len = comma ? (size_t)(comma - at) : strlen(at);
-        if (len == 0 || rank > 100)
+        if (len == 0 ||
+            rank > 100) /* far more than anybody lists, and within the ranks of weir_tag_name */
             return WEIR_EINVAL;
         char *const text = b->text + b->text_used;
         memcpy(text, at, len);
@@ -104,7 +105,7 @@ static int add_list(struct build *b, const char *list, bool resource_too)
         add_tag(b, text, slot, rank, WEIR_IN_DD_META | WEIR_IN_OTLP_SPAN);
         add_tag(b, text, slot, rank, WEIR_IN_DD_METRICS);
         if (resource_too)
-            add_tag(b, text, slot, 100 + rank, WEIR_IN_OTLP_RESOURCE);
+            add_tag(b, text, slot, rank, WEIR_IN_OTLP_RESOURCE);
         if (rank == 0) {
             const int r = own_name(schema, field, at, len);
             if (r != WEIR_OK)
