@@ -253,7 +253,7 @@ int config_yaml_read(struct config *config, const char *file, const char *text, 
     if (!diag)
         return config_refuse(ret_error, file, "out of memory");
     fy_diag_set_collect_errors(diag, true);
-    const struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = diag};
+    const struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET, .diag = diag};
     struct fy_parser *const parser = fy_parser_create(&cfg);
     int r;
     if (!parser || fy_parser_set_string(parser, text, bytes) != 0)
