@@ -58,13 +58,24 @@ static struct weir_bytes text(const char *s)
     return (struct weir_bytes){.ptr = s, .len = strlen(s)};
 }
 
+/* "r17" is 17; anything else is the overflow row. */
+static size_t number_of(struct weir_bytes name)
+{
+    size_t v = 0;
+    if (name.ptr[0] != 'r')
+        return KEYS;
+    for (size_t i = 1; i < name.len; i++)
+        v = v * 10 + (size_t)(name.ptr[i] - '0');
+    return v;
+}
+
 static size_t key_of(const struct weir_batch *b, size_t row)
 {
     struct weir_label l[WEIR_LABELS_MAX];
     const size_t n = weir_batch_get_labels(b, row, l, WEIR_LABELS_MAX);
     for (size_t i = 0; i < n; i++) {
         if (l[i].name.len == 9 && memcmp(l[i].name.ptr, "span_name", 9) == 0)
-            return l[i].value.ptr[0] == 'r' ? (size_t)atoi(l[i].value.ptr + 1) : KEYS;
+            return number_of(l[i].value);
     }
     T_FAIL("no span_name");
 }
@@ -187,7 +198,7 @@ static void one_span(struct run *r)
                                 .resource = text(name),
                                 .trace_id = 1,
                                 .span_id = 1,
-                                .start_ns = negative ? end - duration : end - duration,
+                                .start_ns = end - duration,
                                 .duration_ns = duration,
                                 .flags = error ? WEIR_SPAN_ERROR : 0,
                                 .present = partial ? 1u << WEIR_TAG_PARTIAL : 0,

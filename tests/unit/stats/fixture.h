@@ -17,6 +17,7 @@ struct fixture {
     struct weir_stats *st;
     struct weir_producer *p;
     int64_t now; /* wall */
+    int64_t wall_minus_mono;
 };
 
 static inline struct weir_stats_opts f_opts(struct fixture *f)
@@ -28,7 +29,7 @@ static inline struct weir_stats_opts f_opts(struct fixture *f)
 
 static inline void f_poll(struct fixture *f)
 {
-    (void)weir_stats_poll(f->st, f->now, f->now - f_wall_minus_mono);
+    (void)weir_stats_poll(f->st, f->now, f->now - f->wall_minus_mono);
     T_TRUE(wr_shard_check(&f->st->shard));
 }
 
@@ -37,7 +38,14 @@ static inline void f_open(struct fixture *f, const struct weir_stats_opts *opts)
     T_OK(weir_stats_new(opts, &f->st));
     T_OK(weir_producer_new(f->st, 0, WEIR_PRODUCER_OWNER, &f->p));
     f->now = f_t0;
+    f->wall_minus_mono = f_wall_minus_mono;
     f_poll(f);
+}
+
+/* Report: seal every open window now. */
+static inline void f_seal(struct fixture *f)
+{
+    weir_stats_seal_all(f->st, f->now, f->now - f->wall_minus_mono);
 }
 
 static inline void f_close(struct fixture *f)

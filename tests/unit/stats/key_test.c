@@ -5,7 +5,7 @@
 static struct weir_batch *row_of(struct fixture *f, const struct weir_span *span)
 {
     f_publish(f, span, 1);
-    weir_stats_seal_all(f->st, f->now, f->now - f_wall_minus_mono);
+    f_seal(f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(f, &info);
     T_TRUE(b && info.rows == 1);
@@ -112,7 +112,7 @@ TEST(a_service_without_a_name_is_named_after_the_language)
     const struct weir_span s = f_span("", "r", f.now + 1, 1000);
     const struct weir_source source = {.lang = f_str("nodejs"), .now_ns = f.now};
     T_OK(weir_stats_publish(f.p, &source, &s, 1));
-    weir_stats_seal_all(f.st, f.now, f.now - f_wall_minus_mono);
+    f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
     T_TRUE(b && f_has(b, 0, "service_name", "unnamed-nodejs-service"));
@@ -129,7 +129,7 @@ TEST(fields_that_only_together_look_alike_make_two_rows)
                              f_span("a", "b\0c", f.now, 10)};
     s[2].resource.len = 3;
     f_publish(&f, s, 3);
-    weir_stats_seal_all(f.st, f.now, f.now - f_wall_minus_mono);
+    f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
     T_TRUE(b != NULL);

@@ -10,7 +10,7 @@ struct totals {
 
 static struct totals seal(struct fixture *f)
 {
-    weir_stats_seal_all(f->st, f->now, f->now - f_wall_minus_mono);
+    f_seal(f);
     struct totals t = {0};
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(f, &info);
@@ -196,7 +196,7 @@ TEST(an_error_is_a_hit_with_a_sketch_of_its_own)
     s[1].flags |= WEIR_SPAN_ERROR;
     s[1].span_id = 9;
     f_publish(&f, s, 2);
-    weir_stats_seal_all(f.st, f.now, f.now - f_wall_minus_mono);
+    f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
     T_TRUE(b && info.rows == 1);
@@ -220,7 +220,7 @@ TEST(a_negative_duration_is_a_hit_of_zero_and_counted)
     struct weir_span s = f_span("a", "r", f.now, 10);
     s.duration_ns = -5;
     f_publish(&f, &s, 1);
-    weir_stats_seal_all(f.st, f.now, f.now - f_wall_minus_mono);
+    f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
     struct weir_row r;
@@ -244,7 +244,7 @@ TEST(a_weight_counts_in_hits_and_sketch_alike_and_is_capped)
     s[1].weight = UINT64_MAX;
     s[1].span_id = 9;
     f_publish(&f, s, 2);
-    weir_stats_seal_all(f.st, f.now, f.now - f_wall_minus_mono);
+    f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
     T_EQ_U64(info.counts.admitted_weight, WEIR_WEIGHT_ONE * 3 / 2 + (WEIR_WEIGHT_ONE << 20));
