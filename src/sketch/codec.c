@@ -52,7 +52,7 @@ struct sizes {
     size_t gaps;   /* bytes of the distances */
 };
 
-static void sizes_add(struct sizes *s, int32_t index, uint64_t count)
+WR_INLINE void sizes_add(struct sizes *s, int32_t index, uint64_t count)
 {
     if (!s->used)
         s->first = index;
@@ -82,15 +82,37 @@ struct plan {
     struct sizes neg;
 };
 
+/* A counter of st in units of the form: both are 2^-20 << 0 or 20. */
+WR_INLINE uint64_t in_form(uint64_t counter, uint8_t shift, uint8_t unit)
+{
+    return counter << shift >> unit;
+}
+
+/* Compiled once for each width: the loop is most of what encoding costs. */
+WR_INLINE void measure_loop(const struct wr_store *st, uint8_t width, int32_t lo, int32_t hi,
+                            uint8_t unit, struct sizes *s)
+{
+    const uint8_t shift = st->shift;
+    const int32_t base = st->base;
+    const uint8_t *const bins = st->bins;
+    for (int32_t i = lo; i <= hi; i++) {
+        const uint64_t c = wr_counter_get(bins, width, (size_t)(i - base));
+        if (c)
+            sizes_add(s, i, in_form(c, shift, unit));
+    }
+}
+
 static void measure(const struct wr_store *st, bool any, int32_t lo, int32_t hi, uint8_t unit,
                     struct sizes *ret_sizes)
 {
-    *ret_sizes = (struct sizes){0};
-    for (int32_t i = lo; any && i <= hi; i++) {
-        const uint64_t weight = wr_store_weight_at(st, i);
-        if (weight)
-            sizes_add(ret_sizes, i, weight >> unit);
-    }
+    struct sizes s = {0};
+    if (any && st->width == 0)
+        measure_loop(st, 0, lo, hi, unit, &s);
+    else if (any && st->width == 1)
+        measure_loop(st, 1, lo, hi, unit, &s);
+    else if (any)
+        measure_loop(st, st->width, lo, hi, unit, &s);
+    *ret_sizes = s;
 }
 
 /* Every bin a multiple of one weight, whatever unit the counters have. */
@@ -156,8 +178,12 @@ size_t weir_sketch_encoded_bytes(const struct weir_sketch *sk)
 }
 
 /* The size is known before the first byte is written: none of these checks for room. */
-static uint8_t *put_varint(uint8_t *at, uint64_t v)
+WR_INLINE uint8_t *put_varint(uint8_t *at, uint64_t v)
 {
+    if (WR_LIKELY(v < 0x80)) {
+        *at = (uint8_t)v;
+        return at + 1;
+    }
     for (; v >= 0x80; v >>= 7)
         *at++ = (uint8_t)(v | 0x80);
     *at++ = (uint8_t)v;
@@ -177,12 +203,44 @@ static uint8_t *put_double(uint8_t *at, double v)
     return put_u64(at, bits);
 }
 
+WR_INLINE uint8_t *run_loop(uint8_t *at, const struct wr_store *st, uint8_t width,
+                            const struct sizes *s, uint8_t unit)
+{
+    const uint8_t shift = st->shift;
+    const uint8_t *const bins = st->bins + ((size_t)(s->first - st->base) << width);
+    const size_t n = (size_t)(s->last - s->first) + 1;
+    for (size_t i = 0; i < n; i++)
+        at = put_varint(at, in_form(wr_counter_get(bins, width, i), shift, unit));
+    return at;
+}
+
 static uint8_t *put_run(uint8_t *at, const struct wr_store *st, const struct sizes *s, uint8_t unit)
 {
     at = put_varint(at, zigzag(s->first));
     at = put_varint(at, (uint64_t)(s->last - s->first) + 1);
-    for (int32_t i = s->first; i <= s->last; i++)
-        at = put_varint(at, wr_store_weight_at(st, i) >> unit);
+    if (st->width == 0)
+        return run_loop(at, st, 0, s, unit);
+    if (st->width == 1)
+        return run_loop(at, st, 1, s, unit);
+    return run_loop(at, st, st->width, s, unit);
+}
+
+WR_INLINE uint8_t *pairs_loop(uint8_t *at, const struct wr_store *st, uint8_t width,
+                              const struct sizes *s, uint8_t unit)
+{
+    const uint8_t shift = st->shift;
+    const uint8_t *const bins = st->bins + ((size_t)(s->first - st->base) << width);
+    const size_t n = (size_t)(s->last - s->first) + 1;
+    size_t before = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t c = wr_counter_get(bins, width, i);
+        if (!c)
+            continue;
+        if (i)
+            at = put_varint(at, i - before - 1);
+        at = put_varint(at, in_form(c, shift, unit));
+        before = i;
+    }
     return at;
 }
 
@@ -191,17 +249,9 @@ static uint8_t *put_pairs(uint8_t *at, const struct wr_store *st, const struct s
 {
     at = put_varint(at, zigzag(s->first));
     at = put_varint(at, s->used);
-    int32_t before = s->first;
-    for (int32_t i = s->first; i <= s->last; i++) {
-        const uint64_t weight = wr_store_weight_at(st, i);
-        if (!weight)
-            continue;
-        if (i != s->first)
-            at = put_varint(at, (uint64_t)(i - before - 1));
-        at = put_varint(at, weight >> unit);
-        before = i;
-    }
-    return at;
+    if (st->width == 0)
+        return pairs_loop(at, st, 0, s, unit);
+    return pairs_loop(at, st, st->width, s, unit);
 }
 
 static uint8_t *put_totals(uint8_t *at, const struct weir_sketch *sk, const struct plan *p)
@@ -271,7 +321,7 @@ static uint8_t read_byte(struct reader *r)
     return *r->at++;
 }
 
-static uint64_t read_varint(struct reader *r)
+static WR_NOINLINE uint64_t read_varint_slow(struct reader *r)
 {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
@@ -289,6 +339,13 @@ static uint64_t read_varint(struct reader *r)
     }
     refuse(r, WEIR_EFORMAT);
     return 0;
+}
+
+WR_INLINE uint64_t read_varint(struct reader *r)
+{
+    if (WR_LIKELY(r->at < r->end && *r->at < 0x80))
+        return *r->at++;
+    return read_varint_slow(r);
 }
 
 static uint64_t read_u64(struct reader *r)
@@ -311,7 +368,7 @@ static double read_double(struct reader *r)
 }
 
 /* A weight: not 0, and within 64 bits in units of 2^-20. */
-static uint64_t read_weight(struct reader *r, uint8_t unit)
+WR_INLINE uint64_t read_weight(struct reader *r, uint8_t unit)
 {
     const uint64_t v = read_varint(r);
     if (!r->err && (v == 0 || v > UINT64_MAX >> unit))
@@ -329,7 +386,8 @@ struct bins {
     uint64_t fraction; /* the bits of all weights */
 };
 
-static void take_bin(struct reader *r, struct bins *b, int32_t index, uint64_t weight, uint8_t unit)
+WR_INLINE void take_bin(struct reader *r, struct bins *b, int32_t index, uint64_t weight,
+                        uint8_t unit)
 {
     if (__builtin_add_overflow(b->weight, weight, &b->weight)) {
         refuse(r, WEIR_EFORMAT);
@@ -405,7 +463,7 @@ static int load_bins(struct weir_sketch *sk, struct wr_store *st, const struct b
         if (k)
             index += b->pairs ? 1 + (int32_t)read_varint(&r) : 1;
         const uint64_t weight = read_varint(&r) << unit;
-        if (weight)
+        if (weight && WR_UNLIKELY(!wr_store_try_add(st, index, weight)))
             err = wr_store_add(st, &sk->alloc, sk->max_bins, index, weight);
     }
     return err;
