@@ -32,6 +32,11 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
     const int64_t oldest = wr_window_oldest_open(s);
     if (start >= oldest)
         return wr_window_get(s, &s->open, start, 0);
+    /* Due, but not sealed yet: it is still the record's own, and a correction beside it would
+     * share its slots. */
+    struct wr_window *const due = wr_window_find(&s->open, start);
+    if (due)
+        return due;
     *ret_late = true;
     if (s->opts.late == WEIR_LATE_CORRECT) {
         const bool full = s->corrections.count >= s->opts.max_corrections;

@@ -62,6 +62,12 @@ static struct wr_window *window_make(struct wr_shard *s)
     return wr_alloc_zero(&s->opts.alloc, sizeof(struct wr_window));
 }
 
+struct wr_window *wr_window_find(const struct wr_windows *list, int64_t start_ns)
+{
+    const size_t place = windows_place(list, start_ns);
+    return place < list->count && list->at[place]->start_ns == start_ns ? list->at[place] : NULL;
+}
+
 struct wr_window *wr_window_get(struct wr_shard *s, struct wr_windows *list, int64_t start_ns,
                                 uint32_t flags)
 {

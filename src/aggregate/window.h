@@ -14,6 +14,8 @@ int64_t wr_window_oldest_open(const struct wr_shard *s);
 /* The window with that start in list, made if need be; NULL: no memory. */
 struct wr_window *wr_window_get(struct wr_shard *s, struct wr_windows *list, int64_t start_ns,
                                 uint32_t flags);
+/* The window with that start in list, or NULL. */
+struct wr_window *wr_window_find(const struct wr_windows *list, int64_t start_ns);
 /* Take window i out of list and keep it as a spare. Its slots must be gone. */
 void wr_window_retire(struct wr_shard *s, struct wr_windows *list, size_t i);
 void wr_windows_done(struct wr_shard *s, struct wr_windows *list);

@@ -58,8 +58,8 @@ WR_INLINE bool shape_hit(const struct wr_shape *s, const uint8_t *at, const uint
 {
     if ((size_t)(end - at) < s->need || ((wr_load64le(at) ^ s->head) & s->mask))
         return false;
-    return s->len <= 8 || (wr_load64le(at + s->len - 8) == s->tail &&
-                           (s->len <= 16 || memcmp(at + 8, s->framed + 8, s->len - 16) == 0));
+    return s->len <= 8 ||
+           (wr_load64le(at + s->len - 8) == s->tail && wr_same_middle(at, s->framed, s->len));
 }
 
 static void shape_learn(struct wr_shape *s, const uint8_t *at, size_t len, const uint8_t *end)

@@ -77,9 +77,9 @@ static const uint8_t *read_index(struct wr_dd *dd, const uint8_t *at, struct wr_
 
 static const uint8_t *read_string(struct wr_dd *dd, const uint8_t *at, struct weir_bytes *ret)
 {
-    struct wr_dict_entry *e;
+    struct wr_dict_entry *e = NULL;
     at = read_index(dd, at, &e);
-    if (at)
+    if (at && e)
         *ret = (struct weir_bytes){.ptr = e->ptr, .len = e->len};
     return at;
 }
@@ -109,9 +109,9 @@ static const uint8_t *read_key(struct wr_dd *dd, const uint8_t *at,
             *ret = wr_tags_find(tags, key.ptr, key.len);
         return at;
     }
-    struct wr_dict_entry *e;
+    struct wr_dict_entry *e = NULL;
     at = read_index(dd, at, &e);
-    if (at)
+    if (at && e)
         *ret = match_of(tags, e);
     return at;
 }
@@ -121,8 +121,8 @@ static const uint8_t *read_meta(struct wr_dd *dd, const uint8_t *at)
     uint32_t pairs;
     at = wr_mp_map(&dd->m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
-        const struct weir_tag_match *match;
-        struct weir_bytes text;
+        const struct weir_tag_match *match = NULL;
+        struct weir_bytes text = {.ptr = NULL, .len = 0};
         at = read_key(dd, at, &match);
         if (!at)
             return NULL;
@@ -140,7 +140,7 @@ static const uint8_t *read_metrics(struct wr_dd *dd, const uint8_t *at)
     uint32_t pairs;
     at = wr_mp_map(&dd->m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
-        const struct weir_tag_match *match;
+        const struct weir_tag_match *match = NULL;
         struct weir_value value;
         at = read_key(dd, at, &match);
         if (!at)

@@ -157,8 +157,14 @@ static const uint8_t *read_any(struct wr_pb *pb, const uint8_t *at, const uint8_
 WR_INLINE const uint8_t *attribute_value(struct otlp *o, const uint8_t *at, size_t len,
                                          unsigned depth, bool wanted, struct weir_value *value)
 {
-    if (WR_LIKELY(is_plain(at, len)) && !wanted)
-        return at;
+    if (WR_LIKELY(is_plain(at, len))) {
+        if (!wanted)
+            return at;
+        if (at[0] == LEN(1)) {
+            *value = wr_value_bytes((const char *)at + 2, len - 2);
+            return at;
+        }
+    }
     return read_any(&o->pb, at, at + len, depth, value);
 }
 

@@ -9,7 +9,12 @@
 
 /* contracts: rows §2, the table of fields, in its order of preference; wire §2.9 for the gRPC
  * status: every string before every number. */
-static const struct weir_tag_name fixed_names[] = {
+static const struct {
+    char name[28]; /* not a pointer: the table needs no relocation */
+    uint8_t slot;
+    uint8_t rank;
+    uint8_t where;
+} fixed_names[] = {
     {"env", WEIR_TAG_ENV, 0, WEIR_IN_DD_META},
     {"deployment.environment.name", WEIR_TAG_ENV, 0, WEIR_IN_OTLP_RESOURCE},
     {"deployment.environment", WEIR_TAG_ENV, 1, WEIR_IN_OTLP_RESOURCE},
@@ -135,11 +140,10 @@ int weir_tags_new(const struct weir_alloc *alloc, const struct weir_tag_name *na
     if (count > WR_TAG_NAMES_MAX - FIXED_COUNT)
         return WEIR_EFULL;
     size_t bytes = sizeof(struct weir_tags);
-    int r = check_names(fixed_names, FIXED_COUNT, &bytes);
-    if (r == WEIR_OK)
-        r = check_names(names, count, &bytes);
+    const int r = check_names(names, count, &bytes);
     if (r != WEIR_OK)
         return r;
+    bytes += sizeof fixed_names; /* more than their text */
     const struct weir_alloc a = wr_alloc_or_default(alloc);
     struct weir_tags *const tags = wr_alloc_zero(&a, bytes);
     if (!tags)
@@ -147,8 +151,13 @@ int weir_tags_new(const struct weir_alloc *alloc, const struct weir_tag_name *na
     tags->alloc = a;
     tags->block_bytes = bytes;
     char *text = (char *)(tags + 1);
-    for (size_t i = 0; i < FIXED_COUNT; i++)
-        add_name(tags, &fixed_names[i], &text);
+    for (size_t i = 0; i < FIXED_COUNT; i++) {
+        const struct weir_tag_name fixed = {.name = fixed_names[i].name,
+                                            .slot = fixed_names[i].slot,
+                                            .rank = fixed_names[i].rank,
+                                            .where = fixed_names[i].where};
+        add_name(tags, &fixed, &text);
+    }
     for (size_t i = 0; i < count; i++)
         add_name(tags, &names[i], &text);
     choose_multiplier(tags);

@@ -14,23 +14,29 @@ struct writer {
     struct wr_key_notes *notes;
 };
 
-static void put(struct writer *w, enum wr_field field, const char *text, size_t len, size_t limit)
+static WR_NOINLINE size_t put_slow(struct writer *w, const char *text, size_t len, size_t limit)
+{
+    bool bad;
+    bool cut;
+    const size_t written = wr_text_repair(w->at + 2, text, len, limit, &bad, &cut);
+    w->notes->repaired += bad;
+    w->notes->truncated += cut;
+    return written;
+}
+
+WR_INLINE void put(struct writer *w, enum wr_field field, const char *text, size_t len,
+                   size_t limit)
 {
     if (len == 0)
         return;
-    char *const dst = w->at + 2;
     size_t written = len;
-    if (WR_UNLIKELY(len > limit) || WR_UNLIKELY(wr_text_copy(dst, text, len) != 0)) {
-        bool bad;
-        bool cut;
-        written = wr_text_repair(dst, text, len, limit, &bad, &cut);
-        w->notes->repaired += bad;
-        w->notes->truncated += cut;
+    if (WR_UNLIKELY(len > limit) || WR_UNLIKELY(wr_text_copy(w->at + 2, text, len) != 0)) {
+        written = put_slow(w, text, len, limit);
         if (written == 0)
             return;
     }
     wr_store16le(w->at, (uint16_t)written);
-    w->at = dst + written;
+    w->at += 2 + written;
     w->present |= UINT64_C(1) << field;
 }
 
@@ -125,7 +131,9 @@ static void put_http_status(struct writer *w, const struct weir_span *span)
     if (!v)
         return;
     const int code = code_of(v, wr_text_http_status);
-    if (code >= 0)
+    if (code >= 0 && v->type == WEIR_VALUE_BYTES)
+        put(w, WR_FIELD_HTTP_STATUS, v->v.ptr, v->len, 3); /* its text is its one spelling */
+    else if (code >= 0)
         put_number(w, WR_FIELD_HTTP_STATUS, code);
     else
         w->notes->bad_status++;
@@ -216,8 +224,10 @@ size_t wr_key_build(const struct wr_schema *schema, const struct weir_span *span
     put_bytes(&w, WR_FIELD_OPERATION, span->name, WR_SHORT_MAX);
     put_bytes(&w, WR_FIELD_RESOURCE, either(span->resource, span->name), WR_RESOURCE_MAX);
     put_bytes(&w, WR_FIELD_TYPE, span->type, WR_SHORT_MAX);
-    if (span->kind > WEIR_KIND_NONE && span->kind <= WEIR_KIND_CONSUMER)
-        put_number(&w, WR_FIELD_KIND, span->kind);
+    if (span->kind > WEIR_KIND_NONE && span->kind <= WEIR_KIND_CONSUMER) {
+        const char kind = (char)('0' + span->kind);
+        put(&w, WR_FIELD_KIND, &kind, 1, 1);
+    }
     if (span->present) {
         put_http_status(&w, span);
         put_slot(&w, WR_FIELD_HTTP_METHOD, span, WEIR_TAG_HTTP_METHOD, WR_TAG_MAX);

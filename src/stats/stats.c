@@ -188,6 +188,9 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
         if (!ring)
             continue;
         add_producer(&h, &ring->counts);
+        /* Not booked in a window yet: the owner has not polled, or had no memory for a window. */
+        h.dropped[WEIR_DROP_INBOX_FULL] +=
+            atomic_load_explicit(&ring->counts.inbox_full, memory_order_relaxed) - ring->full_seen;
         h.inbox_bytes += wr_ring_waiting_bytes(ring);
     }
     h.clock_steps = s->totals.clock_steps;

@@ -4,46 +4,6 @@
 
 #include "base/bits.h"
 
-static const uint64_t high_bits = UINT64_C(0x8080808080808080);
-
-static uint64_t load64(const char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/* Short strings are the rule: two overlapping loads cover 8..16 bytes, and so on down. */
-uint64_t wr_text_copy(char *dst, const char *src, size_t len)
-{
-    uint64_t seen = 0;
-    if (len >= 8) {
-        size_t i = 0;
-        for (; i + 8 <= len; i += 8) {
-            const uint64_t v = load64(src + i);
-            memcpy(dst + i, &v, 8);
-            seen |= v;
-        }
-        const uint64_t v = load64(src + len - 8);
-        memcpy(dst + len - 8, &v, 8);
-        return (seen | v) & high_bits;
-    }
-    if (len >= 4) {
-        uint32_t a;
-        uint32_t b;
-        memcpy(&a, src, 4);
-        memcpy(&b, src + len - 4, 4);
-        memcpy(dst, &a, 4);
-        memcpy(dst + len - 4, &b, 4);
-        return (a | b) & 0x80808080u;
-    }
-    for (size_t i = 0; i < len; i++) {
-        dst[i] = src[i];
-        seen |= (uint8_t)src[i];
-    }
-    return seen & 0x80;
-}
-
 /*
  * The length of the character at p, or minus the length of the maximal part that is none
  * (Unicode 15, table 3-7: which second bytes are allowed after which first).
@@ -252,7 +212,8 @@ static bool is_ipv6(const char *text, size_t len)
 
 bool wr_text_is_ip(const char *text, size_t len)
 {
-    if (len == 0 || len > 64)
+    /* Host names mostly begin with what no address begins with. */
+    if (len == 0 || len > 64 || !(is_hex(text[0]) || text[0] == ':' || text[0] == '['))
         return false;
     const size_t v4 = ipv4_length(text, len);
     if (v4 > 0)

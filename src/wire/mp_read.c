@@ -177,7 +177,7 @@ const uint8_t *wr_mp_item(struct wr_mp *m, const uint8_t *at, struct wr_mp_item 
     }
     if (b >= 0xe0) {
         ret->type = WR_MP_INT;
-        ret->v.i = (int8_t)b;
+        ret->v.i = (int64_t)b - 256;
         return at + 1;
     }
     if (b >= 0xc0)

@@ -96,6 +96,12 @@ WR_INLINE const uint8_t *wr_mp_str(struct wr_mp *m, const uint8_t *at, struct we
                 *ret = (struct weir_bytes){.ptr = (const char *)at + 2, .len = len};
                 return at + 2 + len;
             }
+        } else if (at[0] == 0xdb && left >= 5) {
+            const size_t len = wr_load32be(at + 1);
+            if (WR_LIKELY(len <= left - 5)) {
+                *ret = (struct weir_bytes){.ptr = (const char *)at + 5, .len = len};
+                return at + 5 + len;
+            }
         }
     }
     return wr_mp_str_any(m, at, ret);
@@ -113,6 +119,11 @@ WR_INLINE const uint8_t *wr_mp_u64(struct wr_mp *m, const uint8_t *at, uint64_t 
     if (WR_LIKELY(left >= 1 && at[0] < 0x80)) {
         *ret = at[0];
         return at + 1;
+    }
+    /* One tracer writes every index and count in this form. */
+    if (left >= 5 && at[0] == 0xce) {
+        *ret = wr_load32be(at + 1);
+        return at + 5;
     }
     return wr_mp_u64_any(m, at, ret);
 }

@@ -329,3 +329,17 @@ char *t_cell(char **line)
     *line = tab ? tab + 1 : NULL;
     return cell;
 }
+
+struct t_buf t_golden(const char *name)
+{
+    char path[1024];
+    size_t n = 0;
+    struct t_buf b = {.at = NULL};
+    (void)snprintf(path, sizeof path, "%s/tests/golden/clients/%s", T_SOURCE_DIR, name);
+    char *const hex = (char *)t_read_file(path, &n);
+    if (!hex)
+        T_FAIL("%s cannot be read", path);
+    t_put_hex(&b, hex);
+    free(hex);
+    return b;
+}

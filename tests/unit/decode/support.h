@@ -66,6 +66,8 @@ void t_put_int(struct t_buf *b, unsigned number, uint64_t v);
 
 /* A body expression of the vectors: parts joined by +, a part hex, N*hex or file:NAME. */
 struct t_buf t_body(const char *expression, const char *folder);
+/* A hex file of tests/golden/clients; never missing. */
+struct t_buf t_golden(const char *name);
 /* The next tab-separated cell of *line, which moves on; NULL at the end. Empty cells stand. */
 char *t_cell(char **line);
 #endif

@@ -90,6 +90,25 @@ TEST(late_spans_go_by_the_policy)
     }
 }
 
+TEST(a_window_that_is_due_but_not_sealed_yet_still_takes_its_own)
+{
+    for (uint32_t policy = WEIR_LATE_FOLD; policy <= WEIR_LATE_CORRECT; policy++) {
+        struct fixture f;
+        struct weir_stats_opts o = f_opts(&f);
+        o.late = policy;
+        f_open(&f, &o);
+        one(&f, f_t0);
+        /* Published before the poll that finds the window due: drained first, sealed then. */
+        const struct weir_span s = f_span("a", "r", f_t0 + 1, 1000);
+        const struct weir_source source = {.now_ns = f.now};
+        T_OK(weir_stats_publish(f.p, &source, &s, 1));
+        at(&f, 30);
+        T_EQ_U64(expect(&f, 0, 2).counts.late, 0);
+        expect_none(&f);
+        f_close(&f);
+    }
+}
+
 TEST(the_future_is_booked_now_and_makes_no_window)
 {
     struct fixture f;
