@@ -39,6 +39,7 @@ enum net_refusal {
 };
 const char *net_refusal_name(enum net_refusal reason);
 
+/* CONNECT never gets here: its target is refused 400. NET_OTHER deserves a 501. */
 enum net_method { NET_GET = 1, NET_HEAD, NET_POST, NET_PUT, NET_DELETE, NET_OPTIONS, NET_OTHER };
 
 enum net_body {
@@ -48,7 +49,9 @@ enum net_body {
 
 struct net_request; /* opaque; lives until it was answered */
 
-/* Borrowed until the request is answered. Names are found in any case. */
+/* Borrowed until the request is answered, also when its connection or the server goes before. Names
+ * are found in any case. The path of "OPTIONS *" is "*"; of an absolute target, what follows the
+ * authority. */
 enum net_method net_request_method(const struct net_request *req);
 struct weir_bytes net_request_path(const struct net_request *req);  /* without the query, as sent */
 struct weir_bytes net_request_query(const struct net_request *req); /* after '?', as sent */
@@ -60,7 +63,9 @@ uint64_t net_request_wire_bytes(const struct net_request *req);    /* of the bod
 struct net_route {
     enum net_body body;
     size_t max_body_bytes;   /* as sent, and decoded; 0: the server's default */
-    int refuse_status;       /* not 0: answer this at once, body drained where it is small */
+    int refuse_status;       /* not 0: answer this; a body up to 1 MiB is read first, so that the
+                              * connection can go on; before a larger one, or one that waits
+                              * for 100 Continue, at once, and the connection closes */
     const char *refuse_text; /* static */
     void *data;              /* for handle: net_request_data */
 };
@@ -70,7 +75,8 @@ struct net_service {
     /* Decide by method, path and headers. Must fill ret_route (zeroed before). */
     void (*route)(void *ctx, const struct net_request *req, struct net_route *ret_route);
     void (*handle)(void *ctx, struct net_request *req);
-    /* A refusal of this server, for logs or counters of the service; may be NULL. */
+    /* A refusal of this server, for logs or counters of the service; may be NULL. req is NULL when
+     * there is no complete head. */
     void (*refused)(void *ctx, const struct net_request *req, enum net_refusal reason);
 };
 void *net_request_data(const struct net_request *req);
@@ -81,7 +87,8 @@ struct net_header {
 };
 /*
  * Answer. content_type NULL: none. The body is copied. Extra headers are copied; values must not
- * hold CR or LF. HEAD sends the head alone. Content-Length is always set; Date is not.
+ * hold CR or LF. HEAD sends the head alone. Content-Length is set but for 204 and 304; Date is
+ * not. Not from inside route. After it req is gone; if its connection went first, nothing is sent.
  */
 void net_respond(struct net_request *req, int status, const char *content_type, const void *body,
                  size_t body_bytes, const struct net_header *headers, size_t header_count);
@@ -91,7 +98,7 @@ struct net_limits {            /* 0 means the default */
     size_t max_head_bytes;     /* 32 KiB */
     size_t max_headers;        /* 100 */
     size_t max_body_bytes;     /* 25 MiB, as sent and decoded */
-    size_t max_buffered_bytes; /* 256 MiB over all connections */
+    size_t max_buffered_bytes; /* 256 MiB over all connections: bodies, and bytes that wait */
     int64_t head_timeout_ns;   /* 10 s from the first byte of a head */
     int64_t body_timeout_ns;   /* 30 s for the whole body, and 5 s without a byte */
     int64_t stall_timeout_ns;  /* 5 s */
@@ -110,15 +117,19 @@ struct net_counts {
 };
 
 struct net_server;
-/* service is copied. 0 or -errno. */
+/* service is copied; done or free may not be called without stop. Ignores SIGPIPE if nobody else
+ * handles it. 0 or -errno. */
 int net_server_new(uv_loop_t *loop, const struct net_service *service,
                    const struct net_limits *limits, struct net_server **ret_server);
 /* host is an IPv4 or IPv6 address or "localhost"; port 0 picks one. Several listeners may be added.
  * 0 or -errno (-EADDRINUSE). ret_port may be NULL. */
 int net_server_listen_tcp(struct net_server *server, const char *host, int port, int *ret_port);
-/* A stale socket file is removed only after a connect to it failed. Mode 0722 as tracers expect. */
+/* A stale socket file is removed only after a connect to it was refused; a live one, or a file that
+ * is no socket, is -EADDRINUSE; a path too long -ENAMETOOLONG. Mode 0722 as tracers expect; removed
+ * at stop. */
 int net_server_listen_unix(struct net_server *server, const char *path);
-/* Stop accepting, let requests in progress finish for grace_ns, close; then done on the loop. */
+/* Stop accepting, close what is idle, let requests in progress finish for grace_ns, close the rest;
+ * then done on the loop. Requests a service still holds may be answered later, to nobody. */
 void net_server_stop(struct net_server *server, int64_t grace_ns, void (*done)(void *ctx),
                      void *ctx);
 void net_server_free(struct net_server *server); /* after done */

@@ -39,7 +39,7 @@ void plat_random(void *dst, size_t bytes)
         const ssize_t got = getrandom(at, bytes, 0);
         if (got <= 0) {
             perror("weir: getrandom");
-            exit(1);
+            _exit(1);
         }
         at += got;
         bytes -= (size_t)got;

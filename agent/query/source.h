@@ -37,7 +37,8 @@ struct query_base {
 struct query_select {
     int64_t after_ns; /* windows with after_ns < end_ns <= until_ns; INT64_MIN: from the first */
     int64_t until_ns;
-    bool totals; /* call base for each matching series before its windows */
+    bool totals;      /* call base for each matching series before its windows */
+    bool counts_only; /* hits and errors suffice: a row's ok and error may be NULL all the same */
 };
 
 struct query_visitor {

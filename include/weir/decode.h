@@ -39,7 +39,7 @@ struct weir_span_sink {
 };
 
 struct weir_decode_result {
-    uint64_t traces;
+    uint64_t traces;  /* Datadog; OTLP spans are not grouped: 0 */
     uint64_t spans;   /* handed to the sink */
     uint64_t refused; /* OTLP spans not handed over */
 };

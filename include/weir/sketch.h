@@ -17,7 +17,8 @@
  *
  * Weights are unsigned fixed point, units of 2^-20 (WEIR_WEIGHT_ONE is 1). Bins count whole units
  * in 8, then 16, 32, 64 bits; a fractional weight turns them to units of 2^-20. So merging is
- * commutative and associative to the byte.
+ * commutative and associative to the byte, but for the sum of doubles, which is commutative to the
+ * byte and associative to its compensated rounding.
  *
  * Threads: one thread may use a sketch at a time; const functions may run in parallel.
  * Memory:  a header of at most 128 bytes, then bins for the range seen: at most max_bins a sign.
@@ -56,19 +57,23 @@ WEIR_API void weir_sketch_clear(struct weir_sketch *sk);
 /*
  * Record a duration in a WEIR_GRID_NS sketch. Negative counts as 0. weight 0 means one.
  * Cost: O(1); allocates only when the range of bins grows or a counter needs more bits.
- * Errors: WEIR_ENOMEM (unchanged), WEIR_EINVAL (wrong grid).
+ * Errors: WEIR_ENOMEM (unchanged), WEIR_EINVAL (wrong grid), WEIR_ERANGE (the total weight would
+ * pass 64 bits; unchanged).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns,
                                                uint64_t weight);
 /*
  * Record a value in a WEIR_GRID_VALUE sketch. weight 0 means one.
- * Errors: WEIR_ENOMEM (unchanged), WEIR_EINVAL (wrong grid), WEIR_ERANGE (NaN or infinite).
+ * Magnitudes up to 2^-1022 are zeros. The sum stays at DBL_MAX once it gets there.
+ * Errors: WEIR_ENOMEM (unchanged), WEIR_EINVAL (wrong grid), WEIR_ERANGE (NaN or infinite, or the
+ * total weight would pass 64 bits; unchanged).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight);
 
 /*
- * Add all of src to dst. src may not be dst. O(bins).
- * Errors: WEIR_EVERSION (another grid or scale), WEIR_ENOMEM (dst unchanged).
+ * Add all of src to dst. O(bins).
+ * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (another grid or scale),
+ * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_merge(struct weir_sketch *dst,
                                               const struct weir_sketch *src);

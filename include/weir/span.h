@@ -56,7 +56,7 @@ enum weir_value_type {
 
 struct weir_value {
     uint8_t type; /* enum weir_value_type */
-    uint8_t rank; /* of the name it came by; a lower rank wins, an equal one replaces */
+    uint8_t rank; /* of the name it came by: lower wins, equal replaces; +128 from a resource */
     uint16_t reserved;
     uint32_t len; /* of bytes */
     union {
@@ -70,7 +70,7 @@ struct weir_value {
 struct weir_tag_name {
     const char *name; /* NUL-terminated; copied */
     uint8_t slot;     /* < WEIR_TAG_SLOTS_MAX */
-    uint8_t rank;     /* 0 first */
+    uint8_t rank;     /* 0..127, 0 first */
     uint8_t where;    /* of enum weir_tag_where */
 };
 
@@ -82,8 +82,8 @@ struct weir_tags;
  * One (name, where) pair may fill several slots.
  *
  * Cost: O(count). Allocates.
- * Errors: WEIR_EINVAL (slot or rank out of range, empty name), WEIR_EFULL (more than 250 names),
- * WEIR_ENOMEM.
+ * Errors: WEIR_EINVAL (slot out of range, rank past 127, no where, empty name), WEIR_EFULL (more
+ * than 250 names, the 31 fixed ones counted), WEIR_ENOMEM.
  */
 WEIR_API WEIR_NODISCARD int weir_tags_new(const struct weir_alloc *alloc,
                                           const struct weir_tag_name *names, size_t count,
@@ -119,8 +119,8 @@ enum weir_kind {
 enum weir_span_flag {
     WEIR_SPAN_ERROR = 1 << 0,    /* Datadog error != 0, OTLP status code 2 */
     WEIR_SPAN_LOOSE = 1 << 1,    /* not grouped by trace (OTLP): top level needs the trace id too */
-    WEIR_SPAN_NO_START = 1 << 2, /* OTLP start 0 */
-    WEIR_SPAN_NO_END = 1 << 3,   /* OTLP end 0 */
+    WEIR_SPAN_NO_START = 1 << 2, /* OTLP start 0; start_ns is then the end, duration 0 */
+    WEIR_SPAN_NO_END = 1 << 3,   /* OTLP end 0; duration 0 */
     WEIR_SPAN_DD = 1 << 4 /* came by a Datadog route: the rule for starts before 2000 holds */
 };
 

@@ -10,7 +10,8 @@
 
 /*
  * As weir_sketch_add_ns for a WEIR_GRID_NS sketch, without the argument checks: the record path.
- * weight in units of 2^-20, not 0. WEIR_OK or WEIR_ENOMEM (unchanged).
+ * weight in units of 2^-20, not 0. WEIR_OK; or, unchanged, WEIR_ENOMEM, or WEIR_ERANGE (the total
+ * weight would pass 64 bits).
  */
 int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight);
 /* Prefetch the cache lines that wr_sketch_add_ns(sk, duration_ns) will touch. sk's header line

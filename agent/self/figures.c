@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* figures: see figures.h. A new counter is one row here. */
+#include "self/figures.h"
+
+#include "plat/plat.h"
+#include "self/metrics.h"
+
+#define COUNT_OF(a) (sizeof(a) / sizeof *(a))
+#define COUNTER(owner, field, name_text, help_text)                                                \
+    {                                                                                              \
+        .name = (name_text), .type = METRICS_COUNTER, .help = (help_text),                         \
+        .offset = offsetof(struct owner, field)                                                    \
+    }
+#define GAUGE(owner, field, name_text, help_text)                                                  \
+    {                                                                                              \
+        .name = (name_text), .type = METRICS_GAUGE, .help = (help_text),                           \
+        .offset = offsetof(struct owner, field)                                                    \
+    }
+
+static const struct metrics_row stats_rows[] = {
+    COUNTER(weir_stats_health, received, "weir_spans_received_total",
+            "Spans that receivers handed over, or dropped for want of room."),
+    COUNTER(weir_stats_health, aggregated, "weir_spans_aggregated_total",
+            "Spans counted in a row."),
+    COUNTER(weir_stats_health, ineligible, "weir_spans_ineligible_total",
+            "Spans that the profile does not count."),
+    COUNTER(weir_stats_health, partial, "weir_spans_partial_total",
+            "Snapshots of unfinished spans, which are not counted."),
+    COUNTER(weir_stats_health, late, "weir_spans_late_total",
+            "Aggregated spans that ended before the oldest open window."),
+    COUNTER(weir_stats_health, future, "weir_spans_future_total",
+            "Aggregated spans that ended after the current window."),
+    COUNTER(weir_stats_health, overflow, "weir_spans_overflow_total",
+            "Aggregated spans booked in the overflow row, past the limit of keys."),
+    COUNTER(weir_stats_health, negative_duration, "weir_spans_negative_duration_total",
+            "Spans whose duration was negative and became zero."),
+    COUNTER(weir_stats_health, time_missing, "weir_spans_time_missing_total",
+            "Spans without a start or an end."),
+    COUNTER(weir_stats_health, before_2000, "weir_spans_before_2000_total",
+            "Spans of Datadog tracers whose start lay before the year 2000."),
+    COUNTER(weir_stats_health, utf8_repaired, "weir_fields_repaired_total",
+            "Fields with bytes that were not UTF-8."),
+    COUNTER(weir_stats_health, truncated, "weir_fields_truncated_total",
+            "Fields that were cut to their limit."),
+    COUNTER(weir_stats_health, weight_capped, "weir_weights_capped_total",
+            "Weights past their limit."),
+    COUNTER(weir_stats_health, bad_status, "weir_bad_http_status_total",
+            "HTTP status codes outside 100 to 599, left empty."),
+    COUNTER(weir_stats_health, clock_steps, "weir_clock_steps_total",
+            "Steps of the wall clock by more than a window."),
+    COUNTER(weir_stats_health, snapshot_failed, "weir_snapshots_failed_total",
+            "Open windows left out of an answer for want of memory."),
+    COUNTER(weir_stats_health, expunged, "weir_keys_expunged_total",
+            "Keys that went for want of spans."),
+    GAUGE(weir_stats_health, keys, "weir_keys", "Keys in memory."),
+    GAUGE(weir_stats_health, max_keys, "weir_keys_limit", "The most keys in memory."),
+    GAUGE(weir_stats_health, open_windows, "weir_windows_open", "Windows that are not sealed."),
+    GAUGE(weir_stats_health, table_bytes, "weir_table_bytes", "Memory of the table of keys."),
+    GAUGE(weir_stats_health, pool_sketches, "weir_sketches_spare", "Sketches in the pool."),
+    GAUGE(weir_stats_health, inbox_bytes, "weir_inbox_bytes",
+          "Bytes handed over and not yet aggregated."),
+};
+
+static const struct metrics_row pipeline_rows[] = {
+    COUNTER(pipeline_health, batches_sealed, "weir_batches_sealed_total", "Windows sealed."),
+    COUNTER(pipeline_health, batches_stored, "weir_batches_stored_total",
+            "Sealed windows that the store has."),
+    COUNTER(pipeline_health, batches_lost, "weir_batches_lost_total",
+            "Sealed windows given up while the store could not be written."),
+    COUNTER(pipeline_health, lost_spans, "weir_spans_lost_total", "Spans of windows given up."),
+    COUNTER(pipeline_health, store_errors, "weir_store_errors_total",
+            "Attempts to write to the store that failed."),
+    GAUGE(pipeline_health, batches_pending, "weir_batches_pending",
+          "Sealed windows that wait for the store."),
+    GAUGE(pipeline_health, pending_bytes, "weir_batches_pending_bytes",
+          "Memory of sealed windows that wait for the store."),
+};
+
+static const struct metrics_row store_rows[] = {
+    COUNTER(store_counts, windows_written, "weir_store_rows_written_total",
+            "Rows written to the store by this process."),
+    COUNTER(store_counts, rows_removed, "weir_store_rows_removed_total",
+            "Rows that retention removed."),
+    GAUGE(store_counts, series, "weir_store_series", "Series in the store."),
+    GAUGE(store_counts, file_bytes, "weir_store_size_bytes", "Bytes of the store on disk."),
+};
+
+static const struct metrics_row net_rows[] = {
+    COUNTER(net_counts, connections_accepted, "weir_http_connections_accepted_total",
+            "Connections accepted."),
+    COUNTER(net_counts, requests, "weir_http_requests_total", "Requests whose head was complete."),
+    COUNTER(net_counts, received_bytes, "weir_http_received_bytes_total", "Bytes received."),
+    COUNTER(net_counts, sent_bytes, "weir_http_sent_bytes_total", "Bytes sent."),
+    GAUGE(net_counts, connections_open, "weir_http_connections_open", "Connections open."),
+    GAUGE(net_counts, buffered_bytes, "weir_http_buffered_bytes", "Bytes of bodies in memory."),
+};
+
+void self_figures_process(struct self_figures *f)
+{
+    f->cpu_ns = plat_cpu_ns();
+    f->rss_bytes = plat_rss_bytes();
+    f->open_fds = plat_open_fds();
+    f->max_fds = plat_max_fds();
+    f->start_wall_ns = plat_start_wall_ns();
+}
+
+static void write_drops(const struct self_figures *f, struct self_text *t)
+{
+    static const char name[] = "weir_spans_dropped_total";
+    metrics_family(t, name, METRICS_COUNTER, "Spans that are in no row, by reason.");
+    for (int i = 0; i < WEIR_DROP_COUNT; i++)
+        metrics_u64(t, name, f->pipeline.stats.dropped[i], "reason",
+                    weir_drop_name((enum weir_drop)i), (const char *)NULL);
+}
+
+static void write_servers(const struct self_figures *f, struct self_text *t)
+{
+    static const char responses[] = "weir_http_responses_total";
+    static const char refused[] = "weir_http_refused_total";
+    static const char *const classes[6] = {NULL, "1xx", "2xx", "3xx", "4xx", "5xx"};
+    const struct metrics_set set = {.label = "server",
+                                    .values = f->server_names,
+                                    .from = f->servers,
+                                    .stride = sizeof *f->servers,
+                                    .count = f->server_count};
+    metrics_table_set(t, net_rows, COUNT_OF(net_rows), &set);
+    metrics_family(t, responses, METRICS_COUNTER, "Answers, by class of status.");
+    for (size_t s = 0; s < f->server_count; s++) {
+        for (size_t i = 1; i < 6; i++)
+            metrics_u64(t, responses, f->servers[s].responses[i], "server", f->server_names[s],
+                        "class", classes[i], (const char *)NULL);
+    }
+    metrics_family(t, refused, METRICS_COUNTER,
+                   "Requests and connections that the HTTP server refused, by reason.");
+    for (size_t s = 0; s < f->server_count; s++) {
+        for (int i = 0; i < NET_REFUSAL_COUNT; i++)
+            metrics_u64(t, refused, f->servers[s].refused[i], "server", f->server_names[s],
+                        "reason", net_refusal_name((enum net_refusal)i), (const char *)NULL);
+    }
+}
+
+static void gauge_double(struct self_text *t, const char *name, const char *help, double v)
+{
+    metrics_family(t, name, METRICS_GAUGE, help);
+    metrics_double(t, name, v, (const char *)NULL);
+}
+
+static void gauge_u64(struct self_text *t, const char *name, const char *help, uint64_t v)
+{
+    metrics_family(t, name, METRICS_GAUGE, help);
+    metrics_u64(t, name, v, (const char *)NULL);
+}
+
+static void write_store(const struct self_figures *f, struct self_text *t)
+{
+    gauge_u64(t, "weir_store_up", "1 if the last attempt to write to the store succeeded.",
+              f->pipeline.store_ok);
+    if (!f->has_store)
+        return;
+    metrics_table(t, store_rows, COUNT_OF(store_rows), &f->store);
+    gauge_double(t, "weir_store_oldest_timestamp_seconds",
+                 "Start of the oldest window in the store; 0 when it is empty.",
+                 (double)f->store.oldest_start_ns / 1e9);
+    gauge_double(t, "weir_store_newest_timestamp_seconds",
+                 "Start of the newest window in the store; 0 when it is empty.",
+                 (double)f->store.newest_start_ns / 1e9);
+}
+
+static void write_process(const struct self_figures *f, struct self_text *t)
+{
+    static const char cpu[] = "process_cpu_seconds_total";
+    metrics_family(t, cpu, METRICS_COUNTER, "User and system time of the process.");
+    metrics_double(t, cpu, (double)f->cpu_ns / 1e9, (const char *)NULL);
+    gauge_u64(t, "process_resident_memory_bytes", "Resident memory of the process.", f->rss_bytes);
+    gauge_u64(t, "process_open_fds", "Open file descriptors.", f->open_fds);
+    gauge_u64(t, "process_max_fds", "The most open file descriptors.", f->max_fds);
+    gauge_double(t, "process_start_time_seconds", "When the process started, since the Unix epoch.",
+                 (double)f->start_wall_ns / 1e9);
+}
+
+void self_figures_write(const struct self_figures *f, struct self_text *t)
+{
+    metrics_family(t, "weir_build_info", METRICS_GAUGE, "1, with the version of the program.");
+    metrics_u64(t, "weir_build_info", 1, "version", weir_version(), (const char *)NULL);
+    metrics_table(t, stats_rows, COUNT_OF(stats_rows), &f->pipeline.stats);
+    write_drops(f, t);
+    metrics_table(t, pipeline_rows, COUNT_OF(pipeline_rows), &f->pipeline);
+    write_store(f, t);
+    write_servers(f, t);
+    write_process(f, t);
+}

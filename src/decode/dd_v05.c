@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dd_v05: Datadog v0.5: MessagePack [strings, traces], a span an array of twelve.
+ *
+ * Idea: a key is an index, so its name is looked up among the wanted tags once a payload, when
+ * first used, and the result kept beside the string.
+ *
+ * The dictionary grows as strings are really read, never by the claimed count, and has a bound:
+ * strings of one byte would otherwise make 16 bytes of memory each. What a large payload left is
+ * given back at its end.
+ *
+ * Lenient: a key of meta or metrics may be a string instead of an index. dd-trace-java 1.68.1 so
+ * writes _dd.partial_version and _dd.was_long_running (contracts: trace-encoding §2.3), and a
+ * refusal would lose every payload with a long-running span. Refused: an index out of range, a
+ * span of other than twelve elements.
+ *
+ * Threads, memory: see decoder.h.
+ */
+#include "decode/dd.h"
+
+#include "base/alloc.h"
+
+#define DICT_MIN 256u
+#define DICT_MAX ((size_t)1 << 20) /* entries: 16 MiB */
+#define DICT_KEPT 32768u           /* entries kept from payload to payload: 512 KiB */
+#define SPAN_ELEMENTS 12u
+
+static int dict_grow(struct weir_decoder *d)
+{
+    const size_t cap = d->dict_cap ? 2 * d->dict_cap : DICT_MIN;
+    const size_t entry = sizeof *d->dict;
+    struct wr_dict_entry *const dict =
+        wr_realloc(&d->alloc, d->dict, d->dict_cap * entry, cap * entry);
+    if (!dict)
+        return WEIR_ENOMEM;
+    d->dict = dict;
+    d->dict_cap = cap;
+    return WEIR_OK;
+}
+
+static const uint8_t *read_dict(struct wr_dd *dd, const uint8_t *at)
+{
+    struct weir_decoder *const d = dd->walk.decoder;
+    uint32_t count;
+    const uint8_t *const begin = at;
+    d->dict_count = 0;
+    at = wr_mp_array(&dd->m, at, &count);
+    if (at && count > DICT_MAX)
+        return wr_mp_fail(&dd->m, begin, WEIR_EFORMAT, "more than 2^20 dictionary strings");
+    for (uint32_t i = 0; at && i < count; i++) {
+        struct weir_bytes text;
+        at = wr_mp_str(&dd->m, at, &text);
+        if (!at)
+            return NULL;
+        if (d->dict_count == d->dict_cap && dict_grow(d) != WEIR_OK)
+            return wr_mp_fail(&dd->m, begin, WEIR_ENOMEM, NULL);
+        d->dict[d->dict_count++] = (struct wr_dict_entry){
+            .ptr = text.ptr, .len = (uint32_t)text.len, .match = WR_DICT_UNKNOWN};
+    }
+    return at;
+}
+
+static const uint8_t *read_index(struct wr_dd *dd, const uint8_t *at, struct wr_dict_entry **ret)
+{
+    struct weir_decoder *const d = dd->walk.decoder;
+    uint64_t index;
+    if (at < dd->m.end && at[0] == 0xc0)
+        return wr_mp_fail(&dd->m, at, WEIR_EFORMAT, "a dictionary index that is nil");
+    const uint8_t *const next = wr_mp_u64(&dd->m, at, &index);
+    if (!next)
+        return NULL;
+    if (index >= d->dict_count)
+        return wr_mp_fail(&dd->m, at, WEIR_EFORMAT, "dictionary index out of range");
+    *ret = &d->dict[index];
+    return next;
+}
+
+static const uint8_t *read_string(struct wr_dd *dd, const uint8_t *at, struct weir_bytes *ret)
+{
+    struct wr_dict_entry *e = NULL;
+    at = read_index(dd, at, &e);
+    if (at && e)
+        *ret = (struct weir_bytes){.ptr = e->ptr, .len = e->len};
+    return at;
+}
+
+static const struct weir_tag_match *match_of(const struct weir_tags *tags, struct wr_dict_entry *e)
+{
+    if (e->match == WR_DICT_UNKNOWN) {
+        const struct weir_tag_match *const found = wr_tags_find(tags, e->ptr, e->len);
+        e->match = found ? (uint32_t)(found - tags->matches) + WR_DICT_MATCH : WR_DICT_UNWANTED;
+    }
+    return e->match == WR_DICT_UNWANTED ? NULL : &tags->matches[e->match - WR_DICT_MATCH];
+}
+
+static bool is_string(const struct wr_mp *m, const uint8_t *at)
+{
+    return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
+}
+
+static const uint8_t *read_key(struct wr_dd *dd, const uint8_t *at,
+                               const struct weir_tag_match **ret)
+{
+    const struct weir_tags *const tags = dd->walk.decoder->tags;
+    if (WR_UNLIKELY(is_string(&dd->m, at))) {
+        struct weir_bytes key;
+        at = wr_mp_str(&dd->m, at, &key);
+        if (at)
+            *ret = wr_tags_find(tags, key.ptr, key.len);
+        return at;
+    }
+    struct wr_dict_entry *e = NULL;
+    at = read_index(dd, at, &e);
+    if (at && e)
+        *ret = match_of(tags, e);
+    return at;
+}
+
+static const uint8_t *read_meta(struct wr_dd *dd, const uint8_t *at)
+{
+    uint32_t pairs;
+    at = wr_mp_map(&dd->m, at, &pairs);
+    for (uint32_t i = 0; at && i < pairs; i++) {
+        const struct weir_tag_match *match = NULL;
+        struct weir_bytes text = {.ptr = NULL, .len = 0};
+        at = read_key(dd, at, &match);
+        if (!at)
+            return NULL;
+        at = read_string(dd, at, &text);
+        if (at && match && text.ptr) {
+            const struct weir_value value = wr_value_bytes(text.ptr, text.len);
+            wr_dd_put(dd, match, WEIR_IN_DD_META, &value);
+        }
+    }
+    return at;
+}
+
+static const uint8_t *read_metrics(struct wr_dd *dd, const uint8_t *at)
+{
+    uint32_t pairs;
+    at = wr_mp_map(&dd->m, at, &pairs);
+    for (uint32_t i = 0; at && i < pairs; i++) {
+        const struct weir_tag_match *match = NULL;
+        struct weir_value value;
+        at = read_key(dd, at, &match);
+        if (!at)
+            return NULL;
+        at = wr_dd_number(&dd->m, at, &value);
+        if (at && match && value.type != WEIR_VALUE_NONE)
+            wr_dd_put(dd, match, WEIR_IN_DD_METRICS, &value);
+    }
+    return at;
+}
+
+/* Elements 3..8: trace, span and parent id, start, duration, error. */
+static const uint8_t *read_numbers(struct wr_dd *dd, const uint8_t *at)
+{
+    struct weir_span *const span = &dd->walk.decoder->span;
+    struct wr_mp *const m = &dd->m;
+    int64_t error = 0;
+    at = wr_mp_u64(m, at, &span->trace_id);
+    if (at)
+        at = wr_mp_u64(m, at, &span->span_id);
+    if (at)
+        at = wr_mp_u64(m, at, &span->parent_id);
+    if (at)
+        at = wr_mp_i64(m, at, &span->start_ns);
+    if (at)
+        at = wr_mp_i64(m, at, &span->duration_ns);
+    if (at)
+        at = wr_mp_i64(m, at, &error);
+    if (at && error != 0)
+        span->flags |= WEIR_SPAN_ERROR;
+    return at;
+}
+
+static const uint8_t *read_span(struct wr_dd *dd, const uint8_t *at)
+{
+    struct weir_span *const span = &dd->walk.decoder->span;
+    const uint8_t *const begin = at;
+    uint32_t elements;
+    at = wr_mp_array(&dd->m, at, &elements);
+    if (at && elements != SPAN_ELEMENTS)
+        return wr_mp_fail(&dd->m, begin, WEIR_EFORMAT, "a span of other than 12 elements");
+    if (at)
+        at = read_string(dd, at, &span->service);
+    if (at)
+        at = read_string(dd, at, &span->name);
+    if (at)
+        at = read_string(dd, at, &span->resource);
+    if (at)
+        at = read_numbers(dd, at);
+    if (at)
+        at = read_meta(dd, at);
+    if (at)
+        at = read_metrics(dd, at);
+    if (at)
+        at = read_string(dd, at, &span->type);
+    return at;
+}
+
+static void dict_trim(struct weir_decoder *d)
+{
+    if (d->dict_cap <= DICT_KEPT)
+        return;
+    wr_free(&d->alloc, d->dict, d->dict_cap * sizeof *d->dict);
+    d->dict = NULL;
+    d->dict_cap = 0;
+}
+
+int weir_decode_dd_v05(struct weir_decoder *decoder, const void *payload, size_t bytes,
+                       const struct weir_span_sink *sink, struct weir_decode_result *ret_result,
+                       struct weir_where *ret_where)
+{
+    struct wr_dd dd = {.m = wr_mp_init(payload, bytes), .walk = {.decoder = decoder, .sink = sink}};
+    uint32_t elements;
+    const uint8_t *at = wr_mp_array(&dd.m, dd.m.begin, &elements);
+    if (at && elements != 2)
+        at = wr_mp_fail(&dd.m, dd.m.begin, WEIR_EFORMAT, "not [strings, traces]");
+    if (at)
+        at = read_dict(&dd, at);
+    if (at)
+        at = wr_dd_traces(&dd, at, read_span);
+    dict_trim(decoder);
+    return wr_dd_end(&dd, at, ret_result, ret_where);
+}

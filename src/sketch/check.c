@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check: every invariant of a sketch, for tests and development builds. See state.h, store.h.
+ * Threads: any, while nobody writes. Memory: none.
+ */
+#include "sketch/state.h"
+
+/* The used bins of st lie in [lo, hi] and hi is used; with none used, any must be false. */
+static bool used_within(const struct wr_store *st, bool any, int32_t lo, int32_t hi)
+{
+    int32_t used_lo;
+    int32_t used_hi;
+    if (!st || !wr_store_used(st, &used_lo, &used_hi))
+        return !any;
+    return any && used_lo >= lo && used_hi == hi;
+}
+
+static bool check_extremes(const struct weir_sketch *sk)
+{
+    if (sk->grid == WEIR_GRID_NS)
+        return sk->min.ns >= 0 && sk->min.ns <= sk->max.ns;
+    return sk->min.value <= sk->max.value;
+}
+
+bool wr_sketch_check(const struct weir_sketch *sk)
+{
+    if (!wr_store_check(&sk->pos, sk->max_bins) ||
+        (sk->neg && !wr_store_check(sk->neg, sk->max_bins)))
+        return false;
+    if (sk->pos.bytes == WR_STORE_INLINE && sk->pos.bins != sk->inline_bins)
+        return false;
+    if (weir_sketch_bins_weight(sk) != sk->weight)
+        return false;
+    if (sk->weight && !check_extremes(sk))
+        return false;
+    int32_t lo = 0;
+    int32_t hi = 0;
+    const bool pos = wr_sketch_pos_range(sk, &lo, &hi);
+    if (!used_within(&sk->pos, pos, lo, hi))
+        return false;
+    const bool neg = wr_sketch_neg_range(sk, &lo, &hi);
+    return used_within(sk->neg, neg, lo, hi);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: growing, widening, collapsing, merging. See store.h.
+ *
+ * Everything that changes the shape goes through one routine, relayout: it copies the used
+ * counters, in ascending order, to where they belong in a new block or in the same one. In the
+ * same block they are first moved to its end; as widths only widen, writing from the start then
+ * never overtakes reading.
+ */
+#include "sketch/store.h"
+
+#include "sketch/lanes.h"
+
+#define LINE 64u
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t max32(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint8_t width_for(uint64_t count)
+{
+    if (count <= UINT8_MAX)
+        return 0;
+    if (count <= UINT16_MAX)
+        return 1;
+    return count <= UINT32_MAX ? 2 : 3;
+}
+
+static uint64_t get(const struct wr_store *st, int32_t index)
+{
+    const uint32_t at = (uint32_t)(index - st->base);
+    return at < st->cap ? wr_counter_get(st->bins, st->width, at) : 0;
+}
+
+bool wr_store_used(const struct wr_store *st, int32_t *ret_lo, int32_t *ret_hi)
+{
+    const size_t bytes = (size_t)st->cap << st->width;
+    size_t first = 0;
+    for (uint64_t word; first + 8 <= bytes; first += 8) {
+        memcpy(&word, st->bins + first, sizeof word);
+        if (word)
+            break;
+    }
+    while (first < bytes && !st->bins[first])
+        first++;
+    if (first == bytes)
+        return false;
+    size_t last = bytes;
+    for (uint64_t word; last >= 8; last -= 8) {
+        memcpy(&word, st->bins + last - 8, sizeof word);
+        if (word)
+            break;
+    }
+    while (!st->bins[last - 1])
+        last--;
+    *ret_lo = st->base + (int32_t)(first >> st->width);
+    *ret_hi = st->base + (int32_t)((last - 1) >> st->width);
+    return true;
+}
+
+uint64_t wr_store_weight_at(const struct wr_store *st, int32_t index)
+{
+    return get(st, index) << st->shift;
+}
+
+uint64_t wr_store_weight(const struct wr_store *st)
+{
+    uint64_t sum = 0;
+    const size_t bytes = (size_t)st->cap << st->width;
+    size_t at = 0;
+    for (uint64_t word; at + 8 <= bytes; at += 8) {
+        memcpy(&word, st->bins + at, sizeof word);
+        sum += wr_lanes_sum(word, st->width);
+    }
+    for (at >>= st->width; at < st->cap; at++)
+        sum += wr_counter_get(st->bins, st->width, at);
+    return sum << st->shift;
+}
+
+/*
+ * Loops over counters, compiled once for each pair of widths: X(dst width, src width). Counters
+ * never narrow, so src is at most as wide.
+ */
+#define EACH_WIDTHS(X)                                                                             \
+    X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
+#define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
+
+/* dst[i] = src[i] << scale. dst may lie before src in the same block. */
+WR_INLINE void widen_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                          size_t n, unsigned scale)
+{
+    for (size_t i = 0; i < n; i++)
+        wr_counter_put(dst, dst_width, i, wr_counter_get(src, src_width, i) << scale);
+}
+
+static void widen(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width, size_t n,
+                  unsigned scale)
+{
+    if (dst_width == src_width && !scale) {
+        memmove(dst, src, n << dst_width);
+        return;
+    }
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        widen_loop(dst, d, src, s, n, scale);                                                      \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default: /* narrowing: no caller does */
+        WR_ASSERT(false);
+    }
+}
+
+/* dst[i] += src[i] << scale; every sum fits. */
+WR_INLINE void add_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                        size_t n, unsigned scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
+        wr_counter_put(dst, dst_width, i, wr_counter_get(dst, dst_width, i) + c);
+    }
+}
+
+/* The greatest dst[i] + (src[i] << scale). */
+WR_INLINE uint64_t peak_loop(const uint8_t *dst, uint8_t dst_width, const uint8_t *src,
+                             uint8_t src_width, size_t n, unsigned scale)
+{
+    uint64_t peak = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
+        const uint64_t sum = wr_counter_get(dst, dst_width, i) + c;
+        if (sum > peak)
+            peak = sum;
+    }
+    return peak;
+}
+
+/* As add_loop, n counters of one width, words first. */
+static void add_lanes(uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    size_t i = 0;
+    for (; i + step <= n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, dst + (i << width), sizeof a);
+        memcpy(&b, src + (i << width), sizeof b);
+        a = wr_lanes_add(a, b, tops);
+        memcpy(dst + (i << width), &a, sizeof a);
+    }
+    for (; i < n; i++)
+        wr_counter_put(dst, width, i,
+                       wr_counter_get(dst, width, i) + wr_counter_get(src, width, i));
+}
+
+/* Would add_lanes overflow a counter? */
+static bool lanes_overflow(const uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    uint64_t over = 0;
+    size_t i = 0;
+    for (; i + step <= n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, dst + (i << width), sizeof a);
+        memcpy(&b, src + (i << width), sizeof b);
+        over |= wr_lanes_over(a, b, wr_lanes_add(a, b, tops), tops);
+    }
+    for (; i < n && width < 3; i++) {
+        const uint64_t sum = wr_counter_get(dst, width, i) + wr_counter_get(src, width, i);
+        over |= sum >> (8u << width);
+    }
+    return over != 0;
+}
+
+static void add_counters(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                         size_t n, unsigned scale)
+{
+    if (dst_width == src_width && !scale) {
+        add_lanes(dst, src, dst_width, n);
+        return;
+    }
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        add_loop(dst, d, src, s, n, scale);                                                        \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+}
+
+/* dst is at least as wide. */
+static bool sums_fit(const uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                     size_t n, unsigned scale)
+{
+    uint64_t peak = UINT64_MAX;
+    if (dst_width == 3)
+        return true; /* the total fits 64 bits */
+    if (dst_width == src_width && !scale)
+        return !lanes_overflow(dst, src, dst_width, n);
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        peak = peak_loop(dst, d, src, s, n, scale);                                                \
+        break;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+    return !(peak >> (8u << dst_width));
+}
+
+/* Where the spare counters of a new shape go. */
+enum room { ROOM_BELOW, ROOM_ABOVE, ROOM_AROUND };
+
+/* Pay for an array of [lo, hi], at most max_bins wide, with counters of that width. */
+static int prepare(const struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins,
+                   int32_t lo, int32_t hi, enum room room, struct wr_store_change *ch)
+{
+    const uint32_t need = (uint32_t)(hi - lo) + 1;
+    const uint32_t need_bytes = need << ch->width;
+    ch->block = NULL;
+    ch->bytes = st->bytes;
+    if (need_bytes > st->bytes) {
+        ch->bytes = (need_bytes + LINE - 1) / LINE * LINE;
+        ch->block = wr_alloc_zero(a, ch->bytes);
+        if (!ch->block)
+            return WEIR_ENOMEM;
+    }
+    ch->cap = ch->bytes >> ch->width;
+    if (ch->cap > max_bins)
+        ch->cap = max_bins;
+    const int32_t spare = (int32_t)(ch->cap - need);
+    ch->base = lo;
+    if (room == ROOM_BELOW)
+        ch->base -= spare;
+    else if (room == ROOM_AROUND)
+        ch->base -= spare / 2;
+    return WEIR_OK;
+}
+
+/* Copy n counters from src (of st's width, the first one being of bin lo) into dst. */
+static void copy_counters(const struct wr_store *st, const struct wr_store_change *ch, uint8_t *dst,
+                          const uint8_t *src, int32_t lo, uint32_t n)
+{
+    const unsigned scale = (unsigned)st->shift - ch->shift;
+    uint32_t at = 0;
+    uint64_t low = 0;
+    for (; at < n && lo + (int32_t)at <= ch->floor; at++)
+        low += wr_counter_get(src, st->width, at) << scale;
+    if (at)
+        wr_counter_put(dst, ch->width, (size_t)(max32(lo, ch->floor) - ch->base), low);
+    if (at < n)
+        widen(dst + ((size_t)(lo + (int32_t)at - ch->base) << ch->width), ch->width,
+              src + ((size_t)at << st->width), st->width, n - at, scale);
+}
+
+/* Give st the shape that was prepared, with what it holds. */
+static void relayout(struct wr_store *st, const struct weir_alloc *a,
+                     const struct wr_store_change *ch)
+{
+    int32_t lo = ch->base;
+    int32_t hi = ch->base - 1;
+    uint8_t *const dst = ch->block ? ch->block : st->bins;
+    if (wr_store_used(st, &lo, &hi)) {
+        const uint32_t n = (uint32_t)(hi - lo) + 1;
+        const uint8_t *src = st->bins + ((size_t)(lo - st->base) << st->width);
+        if (!ch->block) {
+            uint8_t *const end = st->bins + st->bytes - ((size_t)n << st->width);
+            memmove(end, src, (size_t)n << st->width);
+            src = end;
+        }
+        copy_counters(st, ch, dst, src, lo, n);
+        lo = max32(lo, ch->floor);
+        hi = max32(hi, ch->floor);
+    }
+    if (ch->block) {
+        if (st->bytes != WR_STORE_INLINE)
+            wr_free(a, st->bins, st->bytes);
+    } else if (st->bytes) {
+        const size_t head = (size_t)(lo - ch->base) << ch->width;
+        const size_t tail = (size_t)(hi + 1 - ch->base) << ch->width;
+        memset(dst, 0, head);
+        memset(dst + tail, 0, st->bytes - tail);
+    }
+    *st = (struct wr_store){.bins = dst,
+                            .base = ch->base,
+                            .cap = ch->cap,
+                            .bytes = ch->bytes,
+                            .width = ch->width,
+                            .shift = ch->shift};
+}
+
+/* The greatest counter that st, taken alone, has after a change of unit and a collapse; the
+ * weight that ends in the floor bin is added to *low. */
+static uint64_t peak_of(const struct wr_store *st, int32_t lo, int32_t hi, int32_t floor,
+                        unsigned scale, uint64_t *low)
+{
+    uint64_t peak = 0;
+    for (int32_t i = lo; i <= hi; i++) {
+        const uint64_t c = get(st, i) << scale;
+        if (i <= floor)
+            *low += c;
+        else if (c > peak)
+            peak = c;
+    }
+    return peak > *low ? peak : *low;
+}
+
+int wr_store_add(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t index,
+                 uint64_t weight)
+{
+    if (wr_store_try_add(st, index, weight))
+        return WEIR_OK;
+    struct wr_store_change ch = {.shift = st->shift};
+    if (weight & (WEIR_WEIGHT_ONE - 1))
+        ch.shift = 0;
+    const unsigned scale = (unsigned)st->shift - ch.shift;
+    const uint64_t n = weight >> ch.shift;
+
+    int32_t lo = index;
+    int32_t hi = index;
+    const bool any = wr_store_used(st, &lo, &hi);
+    ch.floor = max32(hi, index) - (int32_t)max_bins + 1;
+    const int32_t target = max32(index, ch.floor);
+    uint64_t low = 0;
+    uint64_t peak = 0;
+    if (any && (scale || lo < ch.floor))
+        peak = peak_of(st, lo, hi, ch.floor, scale, &low);
+    /* low counts what is at or under the floor; else the bin itself says what it has */
+    const uint64_t have = target == ch.floor && low ? low : get(st, target) << scale;
+    if (have + n > peak)
+        peak = have + n;
+    ch.width = width_for(peak);
+    if (ch.width < st->width && any)
+        ch.width = st->width;
+
+    const enum room room = !any ? ROOM_AROUND : target < lo ? ROOM_BELOW : ROOM_ABOVE;
+    const int r =
+        prepare(st, a, max_bins, max32(min32(lo, target), ch.floor), max32(hi, target), room, &ch);
+    if (r != WEIR_OK)
+        return r;
+    relayout(st, a, &ch);
+    wr_counter_put(st->bins, st->width, (size_t)(target - st->base), have + n);
+    return WEIR_OK;
+}
+
+int wr_store_reserve(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t lo,
+                     int32_t hi, uint64_t peak, uint8_t shift)
+{
+    struct wr_store_change ch = {.width = width_for(peak), .shift = shift};
+    ch.floor = hi - (int32_t)max_bins + 1;
+    const int r = prepare(st, a, max_bins, max32(lo, ch.floor), hi, ROOM_AROUND, &ch);
+    if (r == WEIR_OK)
+        relayout(st, a, &ch);
+    return r;
+}
+
+/* The greatest counter of dst + src. */
+static uint64_t merged_peak(const struct wr_store *dst, int32_t dst_lo, int32_t dst_hi,
+                            const struct wr_store *src, int32_t src_lo, int32_t src_hi,
+                            const struct wr_store_change *ch)
+{
+    const unsigned dst_scale = (unsigned)dst->shift - ch->shift;
+    const unsigned src_scale = (unsigned)src->shift - ch->shift;
+    uint64_t low = 0;
+    uint64_t peak = 0;
+    if (dst_scale || dst_lo < ch->floor)
+        peak = peak_of(dst, dst_lo, dst_hi, ch->floor, dst_scale, &low);
+    else if (dst_lo == ch->floor)
+        low = get(dst, dst_lo) << dst_scale;
+    for (int32_t i = src_lo; i <= src_hi; i++) {
+        const uint64_t c = get(src, i) << src_scale;
+        if (i <= ch->floor) {
+            low += c;
+            continue;
+        }
+        const uint64_t sum = c + (get(dst, i) << dst_scale);
+        if (sum > peak)
+            peak = sum;
+    }
+    return peak > low ? peak : low;
+}
+
+/* dst as it is can take src, whose used bins are [lo, hi]. */
+static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_t lo, int32_t hi)
+{
+    if (dst->width < src->width || dst->shift > src->shift || lo < dst->base ||
+        hi >= dst->base + (int32_t)dst->cap)
+        return false;
+    return sums_fit(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
+                    src->bins + ((size_t)(lo - src->base) << src->width), src->width,
+                    (size_t)(hi - lo) + 1, (unsigned)src->shift - dst->shift);
+}
+
+int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *a,
+                           uint32_t max_bins, const struct wr_store *src,
+                           struct wr_store_change *ret_change)
+{
+    struct wr_store_change ch = {.none = true};
+    int32_t src_lo;
+    int32_t src_hi;
+    if (!src || !wr_store_used(src, &src_lo, &src_hi) || takes(dst, src, src_lo, src_hi)) {
+        ch.floor = INT32_MIN; /* inside the array nothing is below it */
+        *ret_change = ch;
+        return WEIR_OK;
+    }
+    int32_t lo = src_lo;
+    int32_t hi = src_hi;
+    const bool any = wr_store_used(dst, &lo, &hi);
+    const int32_t dst_lo = lo;
+    const int32_t dst_hi = any ? hi : lo - 1;
+    hi = max32(hi, src_hi);
+    ch.floor = hi - (int32_t)max_bins + 1;
+    lo = max32(min32(lo, src_lo), ch.floor);
+    ch.shift = any && dst->shift < src->shift ? dst->shift : src->shift;
+    if (!any && src_lo >= ch.floor)
+        ch.width = src->width; /* a copy */
+    else
+        ch.width = width_for(merged_peak(dst, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
+    if (ch.width < dst->width && any)
+        ch.width = dst->width;
+    if (ch.width < src->width)
+        ch.width = src->width; /* the loops widen, never narrow */
+    ch.none = false;
+    const enum room room = !any ? ROOM_AROUND : lo < dst_lo ? ROOM_BELOW : ROOM_ABOVE;
+    const int r = prepare(dst, a, max_bins, lo, hi, room, &ch);
+    if (r == WEIR_OK)
+        *ret_change = ch;
+    return r;
+}
+
+void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
+                           const struct wr_store *src, const struct wr_store_change *change)
+{
+    int32_t lo;
+    int32_t hi;
+    if (!src || !wr_store_used(src, &lo, &hi))
+        return;
+    if (!change->none)
+        relayout(dst, a, change);
+    const unsigned scale = (unsigned)src->shift - dst->shift;
+    for (; lo <= hi && lo < change->floor; lo++) {
+        const size_t at = (size_t)(change->floor - dst->base);
+        wr_counter_put(dst->bins, dst->width, at,
+                       wr_counter_get(dst->bins, dst->width, at) + (get(src, lo) << scale));
+    }
+    if (lo <= hi)
+        add_counters(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
+                     src->bins + ((size_t)(lo - src->base) << src->width), src->width,
+                     (size_t)(hi - lo) + 1, scale);
+}
+
+void wr_store_change_drop(const struct weir_alloc *a, struct wr_store_change *change)
+{
+    wr_free(a, change->block, change->bytes);
+    change->block = NULL;
+}
+
+void wr_store_clear(struct wr_store *st, uint32_t max_bins, int32_t lo, int32_t hi)
+{
+    lo = max32(lo, st->base);
+    hi = min32(hi, st->base + (int32_t)st->cap - 1);
+    if (lo <= hi)
+        memset(st->bins + ((size_t)(lo - st->base) << st->width), 0,
+               (size_t)(hi - lo + 1) << st->width);
+    st->width = 0;
+    st->shift = WR_STORE_SHIFT;
+    st->cap = st->bytes < max_bins ? st->bytes : max_bins;
+}
+
+void wr_store_done(struct wr_store *st, const struct weir_alloc *a)
+{
+    if (st->bytes != WR_STORE_INLINE)
+        wr_free(a, st->bins, st->bytes);
+    *st = (struct wr_store){.shift = WR_STORE_SHIFT};
+}
+
+bool wr_store_check(const struct wr_store *st, uint32_t max_bins)
+{
+    if (st->width > 3 || (st->shift != 0 && st->shift != WR_STORE_SHIFT))
+        return false;
+    if (st->cap > max_bins || (uint64_t)st->cap << st->width > st->bytes)
+        return false;
+    if (st->bytes != WR_STORE_INLINE && st->bytes % LINE != 0)
+        return false;
+    for (uint32_t at = st->cap << st->width; at < st->bytes; at++)
+        if (st->bins[at])
+            return false;
+    return true;
+}

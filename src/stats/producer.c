@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * producer: spans to records in a ring. One pass: the key is built in the ring itself, hashed
+ * there, and becomes visible at commit. What only the whole trace can tell (top level, eligibility)
+ * is written into the records at its end (trace.c).
+ */
+#include "stats/stats.h"
+
+#include "base/hash.h"
+#include "stats/key.h"
+
+enum { RING_DEFAULT = 256 << 10, RING_MIN = 4096, RING_MAX = 64 << 20 };
+
+/* 2000-01-01T00:00:00Z; an earlier start is no time (contracts: wire §2.9). */
+static const int64_t year_2000_ns = INT64_C(946684800) * 1000000000;
+static const uint64_t weight_max = WEIR_WEIGHT_ONE << 20; /* contracts: rows §1 */
+
+int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flags,
+                      struct weir_producer **ret_producer)
+{
+    if (ring_bytes == 0)
+        ring_bytes = RING_DEFAULT;
+    if (ring_bytes < RING_MIN || ring_bytes > RING_MAX)
+        return WEIR_EINVAL;
+    struct weir_producer *const p = wr_alloc_zero(&stats->alloc, sizeof *p);
+    if (!p)
+        return WEIR_ENOMEM;
+    p->stats = stats;
+    const int r = wr_ring_new(&stats->shard.inbox, wr_pow2_ceil(ring_bytes), flags, &p->ring);
+    if (r != WEIR_OK) {
+        wr_free(&stats->alloc, p, sizeof *p);
+        return r;
+    }
+    *ret_producer = p;
+    return WEIR_OK;
+}
+
+void weir_producer_free(struct weir_producer *producer)
+{
+    if (!producer)
+        return;
+    const struct weir_alloc *const a = &producer->stats->alloc;
+    wr_free(a, producer->trace, producer->trace_cap * sizeof *producer->trace);
+    wr_free(a, producer->parents, producer->parents_cap * sizeof *producer->parents);
+    /* release: the counts and the last commit come first. */
+    atomic_store_explicit(&producer->ring->closed, 1, memory_order_release);
+    wr_free(a, producer, sizeof *producer);
+}
+
+static void count(_Atomic uint64_t *c, uint64_t n)
+{
+    /* One writer: load and store are enough, and no locked instruction is paid. */
+    atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+void weir_stats_begin(struct weir_producer *producer, const struct weir_source *source)
+{
+    WR_ASSERT(producer->trace_count == 0);
+    producer->source = *source;
+    producer->trace_at = producer->ring->at;
+    producer->committable = 0;
+}
+
+/* End and duration by the rules of rows §3; notes what had to be mended. */
+static void settle_time(struct weir_producer *p, const struct weir_span *span,
+                        struct wr_record *rec)
+{
+    struct wr_producer_counts *const c = &p->ring->counts;
+    int64_t start = span->start_ns;
+    int64_t duration = span->duration_ns;
+    if (span->flags & (WEIR_SPAN_NO_END | WEIR_SPAN_NO_START)) {
+        count(&c->time_missing, 1);
+        if (span->flags & WEIR_SPAN_NO_END)
+            start = p->source.now_ns;
+        duration = 0;
+    }
+    if (duration < 0) {
+        /* The end is where it was said to be; what is negative is the length. */
+        count(&c->negative_duration, 1);
+        if (!(span->flags & WEIR_SPAN_DD))
+            start = wr_sat_add_i64(start, duration);
+        duration = 0;
+    }
+    int64_t end;
+    if (wr_add_i64(start, duration, &end)) {
+        duration = 0;
+        end = start;
+    }
+    if ((span->flags & WEIR_SPAN_DD) && start < year_2000_ns) {
+        count(&c->before_2000, 1);
+        end = p->source.now_ns;
+    }
+    rec->end_ns = end;
+    rec->duration_ns = duration;
+}
+
+static uint64_t settle_weight(struct weir_producer *p, const struct weir_span *span)
+{
+    if (span->weight == 0)
+        return WEIR_WEIGHT_ONE;
+    if (span->weight <= weight_max)
+        return span->weight;
+    count(&p->ring->counts.weight_capped, 1);
+    return weight_max;
+}
+
+/* A metric that is 1, as the reference reads it (contracts: rows §3). */
+static bool is_one(const struct weir_span *span, enum weir_tag slot)
+{
+    if (!(span->present >> slot & 1))
+        return false;
+    const struct weir_value *const v = &span->slots[slot];
+    return (v->type == WEIR_VALUE_DOUBLE && v->v.d - 1.0 == 0.0) ||
+           (v->type == WEIR_VALUE_INT && v->v.i == 1);
+}
+
+static bool is_partial(const struct weir_span *span)
+{
+    if (!(span->present >> WEIR_TAG_PARTIAL & 1))
+        return false;
+    const struct weir_value *const v = &span->slots[WEIR_TAG_PARTIAL];
+    return (v->type == WEIR_VALUE_DOUBLE && v->v.d >= 0.0) ||
+           (v->type == WEIR_VALUE_INT && v->v.i >= 0);
+}
+
+static uint8_t marks_of(const struct weir_span *span)
+{
+    unsigned marks = 0;
+    if (span->kind >= WEIR_KIND_SERVER && span->kind <= WEIR_KIND_CONSUMER)
+        marks |= WR_MARK_KIND;
+    if (span->present) {
+        if (is_one(span, WEIR_TAG_TOP_LEVEL))
+            marks |= WR_MARK_TOP_LEVEL;
+        if (is_one(span, WEIR_TAG_MEASURED))
+            marks |= WR_MARK_MEASURED;
+        if (is_partial(span))
+            marks |= WR_MARK_PARTIAL;
+    }
+    return (uint8_t)marks;
+}
+
+static int trace_grow(struct weir_producer *p)
+{
+    const size_t cap = p->trace_cap ? p->trace_cap * 2 : 64;
+    struct wr_traced *const t = wr_realloc(&p->stats->alloc, p->trace,
+                                           p->trace_cap * sizeof *p->trace, cap * sizeof *p->trace);
+    if (!t)
+        return WEIR_ENOMEM;
+    p->trace = t;
+    p->trace_cap = cap;
+    return WEIR_OK;
+}
+
+static void count_notes(struct wr_producer_counts *c, const struct wr_key_notes *notes)
+{
+    if (notes->repaired)
+        count(&c->utf8_repaired, notes->repaired);
+    if (notes->truncated)
+        count(&c->truncated, notes->truncated);
+    if (notes->bad_status)
+        count(&c->bad_status, notes->bad_status);
+}
+
+int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
+{
+    struct weir_producer *const p = producer;
+    if (p->trace_count == p->trace_cap && trace_grow(p) != WEIR_OK)
+        return WEIR_ENOMEM;
+    const struct wr_schema *const schema = &p->stats->schema;
+    const size_t bound = wr_key_bound(schema, span, p->source.lang);
+    struct wr_record *const rec = wr_ring_reserve(p->ring, (sizeof *rec + bound + 7) & ~(size_t)7);
+    if (!rec)
+        return WEIR_EFULL;
+    struct wr_traced *const t = &p->trace[p->trace_count++];
+    struct weir_bytes service;
+    struct wr_key_notes notes = {0};
+    const size_t key_bytes =
+        wr_key_build(schema, span, p->source.lang, wr_record_key(rec), &service, &notes);
+    rec->key_bytes = (uint16_t)key_bytes;
+    rec->bytes = (uint32_t)((sizeof *rec + key_bytes + 7) & ~(size_t)7);
+    rec->hash = wr_hash(wr_record_key(rec), key_bytes, p->stats->seed);
+    rec->flags = span->flags & WEIR_SPAN_ERROR ? WR_RECORD_ERROR : 0;
+    rec->weight = settle_weight(p, span);
+    settle_time(p, span, rec);
+    count_notes(&p->ring->counts, &notes);
+    *t = (struct wr_traced){.ring_at = p->ring->at,
+                            .trace_id = span->trace_id,
+                            .span_id = span->span_id,
+                            .parent_id = span->parent_id,
+                            .service = service.ptr,
+                            .service_bytes = (uint32_t)service.len,
+                            .marks = marks_of(span),
+                            .span_flags = span->flags};
+    rec->klass = t->marks & WR_MARK_PARTIAL ? WR_CLASS_PARTIAL : WR_CLASS_COUNTED;
+    wr_ring_advance(p->ring, rec);
+    return WEIR_OK;
+}
+
+int weir_stats_trace_end(struct weir_producer *producer)
+{
+    const int r = wr_trace_settle(producer);
+    if (r != WEIR_OK)
+        return r;
+    producer->committable += producer->trace_count;
+    producer->trace_count = 0;
+    producer->trace_at = producer->ring->at;
+    return WEIR_OK;
+}
+
+void weir_stats_commit(struct weir_producer *producer)
+{
+    count(&producer->ring->counts.received, producer->committable);
+    producer->committable = 0;
+    wr_ring_commit(producer->ring, producer->trace_at);
+}
+
+void weir_stats_abandon(struct weir_producer *producer)
+{
+    producer->trace_count = 0;
+    producer->committable = 0;
+    wr_ring_rewind(producer->ring, producer->ring->tail_own);
+    producer->trace_at = producer->ring->at;
+}
+
+void weir_stats_drop(struct weir_producer *producer, uint64_t spans)
+{
+    count(&producer->ring->counts.received, spans);
+    count(&producer->ring->counts.inbox_full, spans);
+}
+
+int weir_stats_publish(struct weir_producer *producer, const struct weir_source *source,
+                       const struct weir_span *spans, size_t count_)
+{
+    weir_stats_begin(producer, source);
+    for (size_t i = 0; i < count_; i++) {
+        if (weir_stats_add(producer, &spans[i]) != WEIR_OK) {
+            weir_stats_abandon(producer);
+            weir_stats_drop(producer, count_);
+            return WEIR_EFULL;
+        }
+    }
+    if (weir_stats_trace_end(producer) != WEIR_OK) {
+        weir_stats_abandon(producer);
+        weir_stats_drop(producer, count_);
+        return WEIR_EFULL;
+    }
+    weir_stats_commit(producer);
+    return WEIR_OK;
+}

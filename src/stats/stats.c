@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats: life of an instance, and its health. The rest is the shard's and the producers'. */
+#include "stats/stats.h"
+
+#include "base/hash.h"
+#include "stats/key.h"
+
+enum {
+    WINDOW_DEFAULT_S = 10,
+    LATENESS_DEFAULT_S = 20,
+    KEYS_DEFAULT = 100000,
+    CORRECTIONS_DEFAULT = 512,
+    IDLE_DEFAULT = 6
+};
+static const int64_t second_ns = INT64_C(1000000000);
+static const int64_t lateness_max_ns = INT64_C(7) * 24 * 3600 * 1000000000;
+
+/* Of the caller's struct what it knows; the rest are defaults. */
+static int take_opts(const struct weir_stats_opts *from, struct weir_stats_opts *ret_opts)
+{
+    struct weir_stats_opts o = {0};
+    if (from) {
+        if (from->struct_size < sizeof from->struct_size || from->struct_size > 4096)
+            return WEIR_EINVAL;
+        memcpy(&o, from, from->struct_size < sizeof o ? from->struct_size : sizeof o);
+    }
+    if (o.window_for_ns == 0)
+        o.window_for_ns = WINDOW_DEFAULT_S * second_ns;
+    if (o.lateness_for_ns == 0)
+        o.lateness_for_ns = LATENESS_DEFAULT_S * second_ns;
+    if (o.lateness_for_ns == -1)
+        o.lateness_for_ns = 0;
+    if (o.max_keys == 0)
+        o.max_keys = KEYS_DEFAULT;
+    if (o.max_corrections == 0)
+        o.max_corrections = CORRECTIONS_DEFAULT;
+    if (o.idle_windows == 0)
+        o.idle_windows = IDLE_DEFAULT;
+    if (o.window_for_ns < second_ns || o.window_for_ns > 24 * 3600 * second_ns ||
+        o.lateness_for_ns < 0 || o.lateness_for_ns > lateness_max_ns ||
+        o.profile > WEIR_PROFILE_DATADOG || o.late > WEIR_LATE_CORRECT)
+        return WEIR_EINVAL;
+    const int64_t over = o.lateness_for_ns % o.window_for_ns;
+    if (over)
+        o.lateness_for_ns += o.window_for_ns - over;
+    *ret_opts = o;
+    return WEIR_OK;
+}
+
+static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
+{
+    char key[WR_KEY_OVERFLOW_MAX];
+    const size_t key_bytes = wr_key_overflow(&st->schema, key, sizeof key);
+    const struct wr_shard_opts shard = {
+        .alloc = st->alloc,
+        .window_for_ns = o->window_for_ns,
+        .lateness_for_ns = o->lateness_for_ns,
+        .late = (enum weir_late)o->late,
+        .max_keys = o->max_keys,
+        .max_corrections = o->max_corrections,
+        .idle_windows = o->idle_windows,
+        .number = o->shard,
+        .overflow_key = key, /* copied by the shard before this returns */
+        .overflow_key_bytes = key_bytes,
+        .overflow_hash = wr_hash(key, key_bytes, st->seed),
+        .labels = wr_schema_labels,
+        .labels_ctx = &st->schema,
+    };
+    const int r = wr_shard_init(&st->shard, &shard);
+    st->shard.opts.overflow_key = NULL;
+    return r;
+}
+
+int weir_stats_new(const struct weir_stats_opts *opts, struct weir_stats **ret_stats)
+{
+    struct weir_stats_opts o;
+    int r = take_opts(opts, &o);
+    if (r != WEIR_OK)
+        return r;
+    const struct weir_alloc alloc = wr_alloc_or_default(&o.alloc);
+    void *block;
+    size_t block_bytes;
+    struct weir_stats *const st = wr_alloc_aligned64(&alloc, sizeof *st, &block, &block_bytes);
+    if (!st)
+        return WEIR_ENOMEM;
+    memset(st, 0, sizeof *st);
+    st->alloc = alloc;
+    st->block = block;
+    st->block_bytes = block_bytes;
+    st->profile = (enum weir_profile)o.profile;
+    st->seed = o.seed;
+    r = wr_schema_init(&st->schema, &o);
+    if (r == WEIR_OK) {
+        r = shard_init(st, &o);
+        if (r != WEIR_OK)
+            wr_schema_done(&st->schema);
+    }
+    if (r != WEIR_OK) {
+        wr_free(&alloc, block, block_bytes);
+        return r;
+    }
+    *ret_stats = st;
+    return WEIR_OK;
+}
+
+void weir_stats_free(struct weir_stats *stats)
+{
+    if (!stats)
+        return;
+    wr_shard_done(&stats->shard);
+    wr_schema_done(&stats->schema);
+    const struct weir_alloc alloc = stats->alloc;
+    wr_free(&alloc, stats->block, stats->block_bytes);
+}
+
+const struct weir_tags *weir_stats_tags(const struct weir_stats *stats)
+{
+    return stats->schema.tags;
+}
+
+size_t weir_stats_poll(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
+{
+    return wr_shard_poll(&stats->shard, wall_ns, mono_ns);
+}
+
+int64_t weir_stats_next_seal_for_ns(const struct weir_stats *stats, int64_t mono_ns)
+{
+    return wr_shard_next_seal_for_ns(&stats->shard, mono_ns);
+}
+
+struct weir_batch *weir_stats_take_batch(struct weir_stats *stats)
+{
+    return wr_shard_take_batch(&stats->shard);
+}
+
+void weir_stats_seal_all(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
+{
+    wr_shard_seal_all(&stats->shard, wall_ns, mono_ns);
+}
+
+size_t weir_stats_snapshot(struct weir_stats *stats, struct weir_batch **batches, size_t cap)
+{
+    return wr_shard_snapshot(&stats->shard, batches, cap);
+}
+
+void weir_stats_signal(struct weir_stats *stats, struct weir_signal_node *node)
+{
+    wr_inbox_push_signal(&stats->shard.inbox, node);
+}
+
+static void add_window(struct weir_stats_health *h, const struct weir_window_counts *c)
+{
+    h->aggregated += c->aggregated;
+    h->ineligible += c->ineligible;
+    h->partial += c->partial;
+    for (size_t i = 0; i < WEIR_DROP_COUNT; i++)
+        h->dropped[i] += c->dropped[i];
+    h->late += c->late;
+    h->future += c->future;
+    h->overflow += c->overflow;
+}
+
+static void add_producer(struct weir_stats_health *h, const struct wr_producer_counts *c)
+{
+    h->received += atomic_load_explicit(&c->received, memory_order_relaxed);
+    h->negative_duration += atomic_load_explicit(&c->negative_duration, memory_order_relaxed);
+    h->time_missing += atomic_load_explicit(&c->time_missing, memory_order_relaxed);
+    h->before_2000 += atomic_load_explicit(&c->before_2000, memory_order_relaxed);
+    h->utf8_repaired += atomic_load_explicit(&c->utf8_repaired, memory_order_relaxed);
+    h->truncated += atomic_load_explicit(&c->truncated, memory_order_relaxed);
+    h->weight_capped += atomic_load_explicit(&c->weight_capped, memory_order_relaxed);
+    h->bad_status += atomic_load_explicit(&c->bad_status, memory_order_relaxed);
+}
+
+void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_health *ret_health)
+{
+    const struct wr_shard *const s = &stats->shard;
+    struct weir_stats_health h = {0};
+    add_window(&h, &s->totals.sum);
+    for (size_t i = 0; i < s->open.count; i++)
+        add_window(&h, &s->open.at[i]->counts);
+    for (size_t i = 0; i < s->corrections.count; i++)
+        add_window(&h, &s->corrections.at[i]->counts);
+    add_producer(&h, &s->inbox.gone);
+    for (size_t i = 0; i < WR_RINGS_MAX; i++) {
+        const struct wr_ring *const ring =
+            atomic_load_explicit(&s->inbox.rings[i], memory_order_acquire);
+        if (!ring)
+            continue;
+        add_producer(&h, &ring->counts);
+        /* Not booked in a window yet: the owner has not polled, or had no memory for a window. */
+        h.dropped[WEIR_DROP_INBOX_FULL] +=
+            atomic_load_explicit(&ring->counts.inbox_full, memory_order_relaxed) - ring->full_seen;
+        h.inbox_bytes += wr_ring_waiting_bytes(ring);
+    }
+    h.clock_steps = s->totals.clock_steps;
+    h.snapshot_failed = s->totals.snapshot_failed;
+    h.sealed_batches = s->totals.sealed_batches;
+    h.expunged = s->totals.expunged;
+    h.keys = s->table.size;
+    h.max_keys = s->table.max;
+    h.open_windows = s->open.count + s->corrections.count;
+    h.table_bytes = s->table.bytes;
+    h.pool_sketches = wr_sketch_pool_spares(s->pool);
+    *ret_health = h;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace: what only the whole trace can tell (contracts: rows §3).
+ *
+ * Top level: said by the span, else computed: parent id 0, or the parent is in the same trace with
+ * another service; in profile datadog also when the parent is absent. With the header
+ * Datadog-Client-Computed-Top-Level the flags alone count. Whole groups are refused for a zero id
+ * or a foreign trace id (contracts: wire §2.9), when spans come grouped by trace.
+ *
+ * Parents are found in an open-addressed table of span ids, made only for traces of more than a few
+ * spans; two spans of one id: the first is the parent.
+ */
+#include "stats/stats.h"
+
+enum { LINEAR_MAX = 8 };
+
+static size_t home_of(const struct weir_producer *p, uint64_t trace_id, uint64_t span_id)
+{
+    /* Ids are random or counted up; either way the high bits of this product spread. */
+    const uint64_t mixed = (span_id ^ trace_id * 3) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(mixed >> 32) & (p->parents_cap - 1);
+}
+
+static int parents_make(struct weir_producer *p)
+{
+    const size_t want = wr_pow2_ceil(p->trace_count * 2);
+    if (p->parents_cap < want) {
+        uint32_t *const t =
+            wr_realloc(&p->stats->alloc, p->parents, p->parents_cap * sizeof *t, want * sizeof *t);
+        if (!t)
+            return WEIR_ENOMEM;
+        p->parents = t;
+        p->parents_cap = want;
+    }
+    memset(p->parents, 0, p->parents_cap * sizeof *p->parents);
+    for (size_t i = 0; i < p->trace_count; i++) {
+        size_t at = home_of(p, p->trace[i].trace_id, p->trace[i].span_id);
+        while (p->parents[at])
+            at = (at + 1) & (p->parents_cap - 1);
+        p->parents[at] = (uint32_t)i + 1;
+    }
+    return WEIR_OK;
+}
+
+static bool is_parent(const struct wr_traced *t, const struct wr_traced *of)
+{
+    return t->span_id == of->parent_id && t->trace_id == of->trace_id;
+}
+
+static const struct wr_traced *parent_of(const struct weir_producer *p, const struct wr_traced *t)
+{
+    if (p->trace_count <= LINEAR_MAX) {
+        for (size_t i = 0; i < p->trace_count; i++) {
+            if (is_parent(&p->trace[i], t))
+                return &p->trace[i];
+        }
+        return NULL;
+    }
+    size_t at = home_of(p, t->trace_id, t->parent_id);
+    while (p->parents[at]) {
+        const struct wr_traced *const c = &p->trace[p->parents[at] - 1];
+        if (is_parent(c, t))
+            return c;
+        at = (at + 1) & (p->parents_cap - 1);
+    }
+    return NULL;
+}
+
+static bool computed_top_level(const struct weir_producer *p, const struct wr_traced *t)
+{
+    /* A span that names itself as its parent is a root (contracts: wire §2.9). */
+    if (t->parent_id == 0 || t->parent_id == t->span_id)
+        return true;
+    const struct wr_traced *const parent = parent_of(p, t);
+    if (!parent)
+        return p->stats->profile == WEIR_PROFILE_DATADOG;
+    return parent->service_bytes != t->service_bytes ||
+           memcmp(parent->service, t->service, t->service_bytes) != 0;
+}
+
+static struct wr_record *record_at(const struct weir_producer *p, const struct wr_traced *t)
+{
+    return (struct wr_record *)(void *)(p->ring->bytes + (t->ring_at & p->ring->mask));
+}
+
+/* WEIR_DROP_COUNT: the group stands. */
+static enum weir_drop refusal_of(const struct weir_producer *p)
+{
+    if (p->trace_count == 0 || (p->trace[0].span_flags & WEIR_SPAN_LOOSE))
+        return WEIR_DROP_COUNT;
+    for (size_t i = 0; i < p->trace_count; i++) {
+        if (p->trace[i].trace_id == 0 || p->trace[i].span_id == 0)
+            return WEIR_DROP_ID_ZERO;
+        if (p->trace[i].trace_id != p->trace[0].trace_id)
+            return WEIR_DROP_FOREIGN_TRACE;
+    }
+    return WEIR_DROP_COUNT;
+}
+
+static void refuse(struct weir_producer *p, enum weir_drop reason)
+{
+    for (size_t i = 0; i < p->trace_count; i++) {
+        struct wr_record *const rec = record_at(p, &p->trace[i]);
+        rec->klass = WR_CLASS_DROPPED;
+        rec->flags = (uint8_t)reason;
+    }
+}
+
+int wr_trace_settle(struct weir_producer *p)
+{
+    const enum weir_drop reason = refusal_of(p);
+    if (reason != WEIR_DROP_COUNT) {
+        refuse(p, reason);
+        return WEIR_OK;
+    }
+    const bool flags_only = p->source.flags & WEIR_SOURCE_TOP_LEVEL_COMPUTED;
+    if (!flags_only && p->trace_count > LINEAR_MAX && parents_make(p) != WEIR_OK)
+        return WEIR_ENOMEM;
+    for (size_t i = 0; i < p->trace_count; i++) {
+        const struct wr_traced *const t = &p->trace[i];
+        struct wr_record *const rec = record_at(p, t);
+        const bool top =
+            (t->marks & WR_MARK_TOP_LEVEL) || (!flags_only && computed_top_level(p, t));
+        if (top)
+            rec->flags |= WR_RECORD_TOP_LEVEL;
+        if (p->stats->profile == WEIR_PROFILE_DATADOG && rec->klass == WR_CLASS_COUNTED && !top &&
+            !(t->marks & (WR_MARK_MEASURED | WR_MARK_KIND)))
+            rec->klass = WR_CLASS_INELIGIBLE;
+    }
+    return WEIR_OK;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sketch: every allocation refused in turn; what fails has changed nothing and leaks nothing. */
+#include "t_sketch.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct weir_sketch_opts opts(const struct weir_alloc *alloc, uint32_t grid)
+{
+    return (struct weir_sketch_opts){
+        .struct_size = sizeof(struct weir_sketch_opts), .alloc = *alloc, .grid = grid};
+}
+
+/* sk is still what the bytes say. */
+static void expect_form(const struct weir_sketch *sk, const uint8_t *form, size_t n)
+{
+    T_TRUE(wr_sketch_check(sk));
+    size_t m;
+    uint8_t *const now = t_sketch_form(sk, &m);
+    T_EQ_BYTES(now, m, form, n);
+    free(now);
+}
+
+/* Durations that grow the range both ways, widen counters to 64 bits and change the unit. */
+static int add_durations(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_NS);
+    struct weir_sketch *sk;
+    int r = weir_sketch_new(&o, &sk);
+    if (r != WEIR_OK)
+        return r;
+    for (int i = 0; i < 400 && r == WEIR_OK; i++) {
+        const int64_t ns = i < 300 ? 5000000 : INT64_C(1) << (i % 60);
+        const uint64_t weight = i == 350   ? 70000 * ONE
+                                : i == 360 ? (uint64_t)ONE << 33
+                                : i == 370 ? 1
+                                           : ONE;
+        size_t n;
+        uint8_t *const before = t_sketch_form(sk, &n);
+        r = weir_sketch_add_ns(sk, ns, weight);
+        if (r != WEIR_OK)
+            expect_form(sk, before, n);
+        free(before);
+    }
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(adding_durations_fails_without_a_trace)
+{
+    t_each_oom(add_durations, NULL);
+}
+
+static int fill_values(struct weir_sketch *sk, int seed)
+{
+    int r = WEIR_OK;
+    for (int i = 0; i < 200 && r == WEIR_OK; i++) {
+        const double v = exp((i * 37 + seed) % 200 / 10.0 - 5);
+        size_t n;
+        uint8_t *const before = t_sketch_form(sk, &n);
+        r = weir_sketch_add(sk, i % 3 ? v : -v, i == 150 ? 3 : 300 * ONE);
+        if (r != WEIR_OK)
+            expect_form(sk, before, n);
+        free(before);
+    }
+    return r;
+}
+
+static int add_values(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *sk;
+    int r = weir_sketch_new(&o, &sk);
+    if (r != WEIR_OK)
+        return r;
+    r = fill_values(sk, 1);
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(adding_values_fails_without_a_trace)
+{
+    t_each_oom(add_values, NULL);
+}
+
+static int merge_once(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct weir_sketch *const src = ctx;
+    struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    o.max_bins = 500; /* collapses */
+    struct weir_sketch *dst;
+    int r = weir_sketch_new(&o, &dst);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_add(dst, 1e-3, 0);
+    if (r == WEIR_OK)
+        r = weir_sketch_add(dst, -1e-3, 0);
+    for (int times = 0; times < 2 && r == WEIR_OK; times++) {
+        size_t n;
+        uint8_t *const before = t_sketch_form(dst, &n);
+        r = weir_sketch_merge(dst, src);
+        if (r != WEIR_OK)
+            expect_form(dst, before, n);
+        free(before);
+    }
+    weir_sketch_free(dst);
+    return r;
+}
+
+TEST(a_merge_fails_without_a_trace)
+{
+    struct weir_sketch *const src = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(fill_values(src, 2));
+    t_each_oom(merge_once, src);
+    weir_sketch_free(src);
+}
+
+struct form {
+    uint8_t *bytes;
+    size_t n;
+};
+
+static int decode_once(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct form *const f = ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *sk;
+    int r = weir_sketch_new(&o, &sk);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_decode(sk, f->bytes, f->n);
+    T_TRUE(wr_sketch_check(sk));
+    if (r != WEIR_OK)
+        T_EQ_U64(weir_sketch_weight(sk), 0);
+    else
+        expect_form(sk, f->bytes, f->n);
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(decoding_that_fails_leaves_an_empty_sketch)
+{
+    struct weir_sketch *const src = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(fill_values(src, 3));
+    struct form f;
+    f.bytes = t_sketch_form(src, &f.n);
+    t_each_oom(decode_once, &f);
+    free(f.bytes);
+    weir_sketch_free(src);
+}
+
+static int use_pool(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_NS);
+    struct wr_sketch_pool *pool;
+    int r = wr_sketch_pool_new(&o, 100, &pool);
+    if (r != WEIR_OK)
+        return r;
+    struct weir_sketch *out[40];
+    int n = 0;
+    for (; n < 40; n++) {
+        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : wr_sketch_pool_get(pool);
+        r = out[n] ? weir_sketch_add_ns(out[n], INT64_C(1000) << n, 300 * ONE) : WEIR_ENOMEM;
+        if (r == WEIR_OK)
+            r = weir_sketch_add_ns(out[n], INT64_C(9000) << n, ONE);
+        if (r != WEIR_OK)
+            break;
+    }
+    if (n < 40)
+        wr_sketch_pool_put(pool, out[n]);
+    for (int i = 0; i < n; i++)
+        wr_sketch_pool_put(pool, out[i]); /* cannot fail: without room it frees */
+    wr_sketch_pool_trim(pool);
+    wr_sketch_pool_free(pool);
+    return r;
+}
+
+TEST(a_pool_without_memory_says_so_and_leaks_nothing)
+{
+    t_each_oom(use_pool, NULL);
+}
