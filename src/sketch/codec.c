@@ -459,6 +459,7 @@ static bool spelled_well(const struct weir_sketch *t)
     double parts[4] = {0, 0, t->min.value + 0.0, t->max.value + 0.0};
     const double given[4] = {t->sum.value.sum, t->sum.value.rest, t->min.value, t->max.value};
     wr_sketch_sum_split(t, &parts[0], &parts[1]);
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the bytes are what is compared */
     return memcmp(parts, given, sizeof parts) == 0;
 }
 

@@ -14,6 +14,7 @@ extern const double wr_mapping_values[WR_MAPPING_SUB];
 
 _Static_assert(BOUNDS_SCALE == WR_MAPPING_SCALE, "bounds.inc is of another scale");
 _Static_assert(BOUNDS_CELL_BITS == WR_MAPPING_CELL_BITS, "bounds.inc has other cells");
+/* NOLINTNEXTLINE(misc-redundant-expression): it is 0 today */
 _Static_assert(BOUNDS_VALUE_FIRST == 0, "an octave of values starts at a bound");
 _Static_assert(BOUNDS_NS_FIRST == WR_MAPPING_NS_FIRST, "bounds.inc is of another grid");
 
