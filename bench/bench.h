@@ -44,6 +44,6 @@ struct bench_rng {
     uint64_t s;
 };
 uint64_t bench_next(struct bench_rng *r);
-/* Log-normal nanoseconds around 5 ms, sigma 1, by a sum of uniforms: no libm in the loop. */
+/* Log-normal nanoseconds around 5 ms, sigma 1; the normal part is a sum of twelve uniforms. */
 int64_t bench_latency_ns(struct bench_rng *r);
 #endif

@@ -425,7 +425,7 @@ void cli_send_opts_help(FILE *to)
 
 uint64_t cli_send_opts_spans(const struct send_opts *o)
 {
-    const double timed = o->for_ns ? o->rate * ((double)o->for_ns * 1e-9) : 0;
+    const double timed = o->for_ns ? o->rate * ((double)o->for_ns / 1e9) : 0;
     if (timed <= 0)
         return o->count;
     const uint64_t by_time = timed < 1e18 ? (uint64_t)timed : (uint64_t)1e18;

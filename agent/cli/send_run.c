@@ -219,7 +219,7 @@ static size_t due_now(const struct send_opts *o, const struct pace *p, int64_t e
     const int64_t overtime_ns = part_ns > OVERTIME_MIN_NS ? part_ns : OVERTIME_MIN_NS;
     if (time_up && elapsed_ns - o->for_ns >= overtime_ns)
         return 0;
-    const double due = o->rate * ((double)elapsed_ns * 1e-9);
+    const double due = o->rate * ((double)elapsed_ns / 1e9);
     if (time_up || due >= (double)(p->made + want))
         return (size_t)want;
     const double at_ns = (double)(p->made + want) / o->rate * 1e9;

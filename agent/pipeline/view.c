@@ -122,7 +122,7 @@ static int take_waiting(struct pipeline_view *v)
         v->waiting = calloc(w->waiting_count, sizeof(struct sealed *));
         r = v->waiting ? 0 : -ENOMEM;
     }
-    for (struct sealed *s = w->first; s && r == 0; s = s->next) {
+    for (struct sealed *s = w->first; s && v->waiting; s = s->next) {
         s->refs++;
         v->waiting[v->waiting_count++] = s;
     }

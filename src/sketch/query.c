@@ -7,6 +7,7 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
+#include "sketch/lanes.h"
 #include "sketch/state.h"
 
 #include <float.h>
@@ -123,32 +124,33 @@ static uint64_t rank_of(uint64_t weight, double q)
     return (uint64_t)((product + ((wr_uint128)1 << (down - 1))) >> down);
 }
 
-/* Sum of eight byte counters. */
-static uint64_t sum_bytes(const uint8_t *at)
+/* need in units of the store's counters, rounded up. */
+static uint64_t in_units(const struct wr_store *st, uint64_t need)
 {
-    uint64_t v;
-    memcpy(&v, at, sizeof v);
-    const uint64_t even = UINT64_C(0x00ff00ff00ff00ff);
-    const uint64_t lanes = (v & even) + ((v >> 8) & even);
-    return (uint64_t)(((wr_uint128)lanes * UINT64_C(0x0001000100010001) >> 48) & 0xffff);
+    const uint64_t rest = need & (((uint64_t)1 << st->shift) - 1);
+    return (need >> st->shift) + (rest != 0);
 }
 
 /*
- * Walk from bin lo up, or from hi down, until the weight walked reaches *need. true: *ret_index
- * is the bin where. false: *need is less by the whole store.
+ * Walk from bin lo up, or from hi down, until the weight walked reaches *need: a word of counters
+ * at a time, then one by one in the word where it happens. true: *ret_index is the bin where.
+ * false: *need is less by the whole store.
  */
 static bool walk_up(const struct wr_store *st, int32_t lo, int32_t hi, uint64_t *need,
                     int32_t *ret_index)
 {
-    const uint64_t wanted =
-        (*need >> st->shift) + ((*need & (((uint64_t)1 << st->shift) - 1)) != 0);
-    uint64_t sum = 0;
+    const uint64_t wanted = in_units(st, *need);
+    const size_t step = 8u >> st->width;
     size_t at = (size_t)(lo - st->base);
     const size_t end = (size_t)(hi - st->base) + 1;
-    for (uint64_t next; st->width == 0 && at + 8 <= end; at += 8, sum = next) {
-        next = sum + sum_bytes(st->bins + at);
+    uint64_t sum = 0;
+    for (; at + step <= end; at += step) {
+        uint64_t word;
+        memcpy(&word, st->bins + (at << st->width), sizeof word);
+        const uint64_t next = sum + wr_lanes_sum(word, st->width);
         if (next >= wanted)
             break;
+        sum = next;
     }
     for (; at < end; at++) {
         sum += wr_counter_get(st->bins, st->width, at);
@@ -164,15 +166,18 @@ static bool walk_up(const struct wr_store *st, int32_t lo, int32_t hi, uint64_t 
 static bool walk_down(const struct wr_store *st, int32_t lo, int32_t hi, uint64_t *need,
                       int32_t *ret_index)
 {
-    const uint64_t wanted =
-        (*need >> st->shift) + ((*need & (((uint64_t)1 << st->shift) - 1)) != 0);
-    uint64_t sum = 0;
+    const uint64_t wanted = in_units(st, *need);
+    const size_t step = 8u >> st->width;
     const size_t start = (size_t)(lo - st->base);
     size_t end = (size_t)(hi - st->base) + 1;
-    for (uint64_t next; st->width == 0 && end >= start + 8; end -= 8, sum = next) {
-        next = sum + sum_bytes(st->bins + end - 8);
+    uint64_t sum = 0;
+    for (; end >= start + step; end -= step) {
+        uint64_t word;
+        memcpy(&word, st->bins + ((end - step) << st->width), sizeof word);
+        const uint64_t next = sum + wr_lanes_sum(word, st->width);
         if (next >= wanted)
             break;
+        sum = next;
     }
     for (; end > start; end--) {
         sum += wr_counter_get(st->bins, st->width, end - 1);

@@ -9,6 +9,8 @@
  */
 #include "sketch/store.h"
 
+#include "sketch/lanes.h"
+
 #define LINE 64u
 
 static int32_t min32(int32_t a, int32_t b)
@@ -70,9 +72,155 @@ uint64_t wr_store_weight_at(const struct wr_store *st, int32_t index)
 uint64_t wr_store_weight(const struct wr_store *st)
 {
     uint64_t sum = 0;
-    for (uint32_t at = 0; at < st->cap; at++)
+    const size_t bytes = (size_t)st->cap << st->width;
+    size_t at = 0;
+    for (uint64_t word; at + 8 <= bytes; at += 8) {
+        memcpy(&word, st->bins + at, sizeof word);
+        sum += wr_lanes_sum(word, st->width);
+    }
+    for (at >>= st->width; at < st->cap; at++)
         sum += wr_counter_get(st->bins, st->width, at);
     return sum << st->shift;
+}
+
+/*
+ * Loops over counters, compiled once for each pair of widths: X(dst width, src width). Counters
+ * never narrow, so src is at most as wide.
+ */
+#define EACH_WIDTHS(X)                                                                             \
+    X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
+#define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
+
+/* dst[i] = src[i] << scale. dst may lie before src in the same block. */
+WR_INLINE void widen_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                          size_t n, unsigned scale)
+{
+    for (size_t i = 0; i < n; i++)
+        wr_counter_put(dst, dst_width, i, wr_counter_get(src, src_width, i) << scale);
+}
+
+static void widen(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width, size_t n,
+                  unsigned scale)
+{
+    if (dst_width == src_width && !scale) {
+        memmove(dst, src, n << dst_width);
+        return;
+    }
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        widen_loop(dst, d, src, s, n, scale);                                                      \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default: /* narrowing: no caller does */
+        WR_ASSERT(false);
+    }
+}
+
+/* dst[i] += src[i] << scale; every sum fits. */
+WR_INLINE void add_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                        size_t n, unsigned scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
+        wr_counter_put(dst, dst_width, i, wr_counter_get(dst, dst_width, i) + c);
+    }
+}
+
+/* The greatest dst[i] + (src[i] << scale). */
+WR_INLINE uint64_t peak_loop(const uint8_t *dst, uint8_t dst_width, const uint8_t *src,
+                             uint8_t src_width, size_t n, unsigned scale)
+{
+    uint64_t peak = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
+        const uint64_t sum = wr_counter_get(dst, dst_width, i) + c;
+        if (sum > peak)
+            peak = sum;
+    }
+    return peak;
+}
+
+/* As add_loop, n counters of one width, words first. */
+static void add_lanes(uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    size_t i = 0;
+    for (; i + step <= n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, dst + (i << width), sizeof a);
+        memcpy(&b, src + (i << width), sizeof b);
+        a = wr_lanes_add(a, b, tops);
+        memcpy(dst + (i << width), &a, sizeof a);
+    }
+    for (; i < n; i++)
+        wr_counter_put(dst, width, i,
+                       wr_counter_get(dst, width, i) + wr_counter_get(src, width, i));
+}
+
+/* Would add_lanes overflow a counter? */
+static bool lanes_overflow(const uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    uint64_t over = 0;
+    size_t i = 0;
+    for (; i + step <= n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, dst + (i << width), sizeof a);
+        memcpy(&b, src + (i << width), sizeof b);
+        over |= wr_lanes_over(a, b, wr_lanes_add(a, b, tops), tops);
+    }
+    for (; i < n && width < 3; i++) {
+        const uint64_t sum = wr_counter_get(dst, width, i) + wr_counter_get(src, width, i);
+        over |= sum >> (8u << width);
+    }
+    return over != 0;
+}
+
+static void add_counters(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                         size_t n, unsigned scale)
+{
+    if (dst_width == src_width && !scale) {
+        add_lanes(dst, src, dst_width, n);
+        return;
+    }
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        add_loop(dst, d, src, s, n, scale);                                                        \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+}
+
+/* dst is at least as wide. */
+static bool sums_fit(const uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
+                     size_t n, unsigned scale)
+{
+    uint64_t peak = UINT64_MAX;
+    if (dst_width == 3)
+        return true; /* the total fits 64 bits */
+    if (dst_width == src_width && !scale)
+        return !lanes_overflow(dst, src, dst_width, n);
+    switch (WIDTHS(dst_width, src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        peak = peak_loop(dst, d, src, s, n, scale);                                                \
+        break;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+    return !(peak >> (8u << dst_width));
 }
 
 /* Where the spare counters of a new shape go. */
@@ -115,9 +263,9 @@ static void copy_counters(const struct wr_store *st, const struct wr_store_chang
         low += wr_counter_get(src, st->width, at) << scale;
     if (at)
         wr_counter_put(dst, ch->width, (size_t)(max32(lo, ch->floor) - ch->base), low);
-    const size_t skew = (size_t)(lo - ch->base);
-    for (; at < n; at++)
-        wr_counter_put(dst, ch->width, skew + at, wr_counter_get(src, st->width, at) << scale);
+    if (at < n)
+        widen(dst + ((size_t)(lo + (int32_t)at - ch->base) << ch->width), ch->width,
+              src + ((size_t)at << st->width), st->width, n - at, scale);
 }
 
 /* Give st the shape that was prepared, with what it holds. */
@@ -247,6 +395,17 @@ static uint64_t merged_peak(const struct wr_store *dst, int32_t dst_lo, int32_t 
     return peak > low ? peak : low;
 }
 
+/* dst as it is can take src, whose used bins are [lo, hi]. */
+static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_t lo, int32_t hi)
+{
+    if (dst->width < src->width || dst->shift > src->shift || lo < dst->base ||
+        hi >= dst->base + (int32_t)dst->cap)
+        return false;
+    return sums_fit(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
+                    src->bins + ((size_t)(lo - src->base) << src->width), src->width,
+                    (size_t)(hi - lo) + 1, (unsigned)src->shift - dst->shift);
+}
+
 int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *a,
                            uint32_t max_bins, const struct wr_store *src,
                            struct wr_store_change *ret_change)
@@ -254,7 +413,8 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *
     struct wr_store_change ch = {.none = true};
     int32_t src_lo;
     int32_t src_hi;
-    if (!src || !wr_store_used(src, &src_lo, &src_hi)) {
+    if (!src || !wr_store_used(src, &src_lo, &src_hi) || takes(dst, src, src_lo, src_hi)) {
+        ch.floor = INT32_MIN; /* inside the array nothing is below it */
         *ret_change = ch;
         return WEIR_OK;
     }
@@ -267,19 +427,20 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *
     ch.floor = hi - (int32_t)max_bins + 1;
     lo = max32(min32(lo, src_lo), ch.floor);
     ch.shift = any && dst->shift < src->shift ? dst->shift : src->shift;
-    ch.width = width_for(merged_peak(dst, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
+    if (!any && src_lo >= ch.floor)
+        ch.width = src->width; /* a copy */
+    else
+        ch.width = width_for(merged_peak(dst, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
     if (ch.width < dst->width && any)
         ch.width = dst->width;
-    ch.none = ch.width == dst->width && ch.shift == dst->shift && lo >= dst->base &&
-              hi < dst->base + (int32_t)dst->cap;
-    if (!ch.none) {
-        const enum room room = !any ? ROOM_AROUND : lo < dst_lo ? ROOM_BELOW : ROOM_ABOVE;
-        const int r = prepare(dst, a, max_bins, lo, hi, room, &ch);
-        if (r != WEIR_OK)
-            return r;
-    }
-    *ret_change = ch;
-    return WEIR_OK;
+    if (ch.width < src->width)
+        ch.width = src->width; /* the loops widen, never narrow */
+    ch.none = false;
+    const enum room room = !any ? ROOM_AROUND : lo < dst_lo ? ROOM_BELOW : ROOM_ABOVE;
+    const int r = prepare(dst, a, max_bins, lo, hi, room, &ch);
+    if (r == WEIR_OK)
+        *ret_change = ch;
+    return r;
 }
 
 void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
@@ -292,13 +453,15 @@ void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
     if (!change->none)
         relayout(dst, a, change);
     const unsigned scale = (unsigned)src->shift - dst->shift;
-    for (int32_t i = lo; i <= hi; i++) {
-        const uint64_t c = get(src, i) << scale;
-        const size_t at = (size_t)(max32(i, change->floor) - dst->base);
-        if (c)
-            wr_counter_put(dst->bins, dst->width, at,
-                           wr_counter_get(dst->bins, dst->width, at) + c);
+    for (; lo <= hi && lo < change->floor; lo++) {
+        const size_t at = (size_t)(change->floor - dst->base);
+        wr_counter_put(dst->bins, dst->width, at,
+                       wr_counter_get(dst->bins, dst->width, at) + (get(src, lo) << scale));
     }
+    if (lo <= hi)
+        add_counters(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
+                     src->bins + ((size_t)(lo - src->base) << src->width), src->width,
+                     (size_t)(hi - lo) + 1, scale);
 }
 
 void wr_store_change_drop(const struct weir_alloc *a, struct wr_store_change *change)

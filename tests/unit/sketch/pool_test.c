@@ -72,6 +72,31 @@ TEST(a_recycled_sketch_equals_a_fresh_one)
     T_EQ_I64(h.live, 0);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define POISONED(p) (__asan_address_is_poisoned(p) != 0)
+#define SEES_POISON true
+#else
+#define POISONED(p) ((void)(p), false)
+#define SEES_POISON false
+#endif
+
+TEST(under_asan_a_spare_is_poisoned_and_what_comes_out_is_not)
+{
+    struct t_heap h = {.fail_at = -1};
+    struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 4);
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool);
+    T_TRUE(!POISONED(sk));
+    wr_sketch_pool_put(pool, sk);
+    T_TRUE(POISONED(sk) == SEES_POISON);
+    T_TRUE(wr_sketch_pool_get(pool) == sk);
+    T_TRUE(!POISONED(sk));
+    T_OK(wr_sketch_add_ns(sk, 1, ONE));
+    weir_sketch_free(sk);
+    wr_sketch_pool_free(pool);
+    T_EQ_I64(h.live, 0);
+}
+
 TEST(past_its_limit_a_pool_frees)
 {
     struct t_heap h = {.fail_at = -1};

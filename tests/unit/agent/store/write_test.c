@@ -437,6 +437,49 @@ TEST(a_full_disk_refuses_a_batch_whole_and_takes_it_later)
     fx_folder_free(&f);
 }
 
+static size_t long_labels(const void *ctx, size_t row, struct weir_label *labels, size_t cap)
+{
+    const struct weir_bytes *const values = ctx;
+    T_TRUE(cap > 0);
+    labels[0] = (struct weir_label){{"n", 1}, values[row]};
+    return 1;
+}
+
+static void no_row(const void *ctx, size_t row, struct weir_row *ret_row)
+{
+    (void)ctx;
+    (void)row;
+    *ret_row = (struct weir_row){0};
+}
+
+TEST(a_batch_with_a_row_that_cannot_be_stored_is_refused_whole)
+{
+    const struct fx_folder f = fx_folder_new();
+    struct store *const s = fx_open(&f);
+    char *const text = calloc(1, STORE_LABELS_BYTES_MAX + 1);
+    T_TRUE(text);
+    const struct weir_bytes values[] = {{"good", 4}, {text, STORE_LABELS_BYTES_MAX + 1}};
+    const struct store_rows rows = {
+        .ctx = values, .info = {.rows = 2}, .labels = long_labels, .row = no_row};
+    struct store_error error = {0};
+    T_ERR(store_write_rows(s, &rows, 1, &error), -E2BIG);
+    T_TRUE(strstr(error.text, f.path));
+    T_EQ_I64(sqlite3_get_autocommit(s->db), 1); /* no transaction stays open */
+    struct fx_view v = {0};
+    fx_scan_all(s, &v);
+    T_EQ_U64(v.count, 0);
+    struct fx_batch *const b = fx_batch_new(0);
+    fx_add(b, web, 1, 0, 1000);
+    fx_write(s, b, 1);
+    fx_scan_all(s, &v);
+    T_EQ_U64(v.count, 1);
+    fx_view_clear(&v);
+    fx_batch_free(b);
+    free(text);
+    store_close(s);
+    fx_folder_free(&f);
+}
+
 TEST(a_write_transaction_of_another_program_is_waited_for_and_then_busy)
 {
     const struct fx_folder f = fx_folder_new();
