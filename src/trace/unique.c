@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "trace/hash.h"
+#include "base/hash.h"
 
 #define MARK_BITS 1024
 /* Past it the bitmap says "perhaps" for nearly every span: half of 1,024 bits of 40 keys. */
@@ -92,7 +92,7 @@ static bool insert(struct wr_trace_unique *u, size_t mask, const struct weir_byt
                    size_t stride, size_t i)
 {
     const struct weir_bytes k = *key_at(first, stride, i);
-    for (size_t at = wr_trace_hash(k, u->seed) & mask;; at = (at + 1) & mask) {
+    for (size_t at = wr_hash(k.len ? k.ptr : "", k.len, u->seed) & mask;; at = (at + 1) & mask) {
         if (u->slots[at] == 0) {
             u->slots[at] = (uint32_t)i + 1;
             return true;
