@@ -402,7 +402,10 @@ bool query_select_totals(struct query_eval *eval, const struct query_node *selec
     selection_init(&s, eval, &selector->u.selector);
     const int64_t at = look_at_ns(eval, &selector->u.selector.shift);
     s.seen_after_ns = before_ns(at, eval->lookback_ns);
-    const struct query_select select = {.after_ns = INT64_MIN, .until_ns = at, .totals = true};
+    const struct query_select select = {.after_ns = INT64_MIN,
+                                        .until_ns = at,
+                                        .totals = true,
+                                        .counts_only = !s.metric_ok[METRIC_DURATION]};
     return collect(&s, &select, ret_vector);
 }
 
@@ -414,7 +417,9 @@ bool query_select_range(struct query_eval *eval, const struct query_node *range,
     selection_init(&s, eval, selector);
     const int64_t at = look_at_ns(eval, &selector->shift);
     const int64_t span = span_ns(range->u.range.span.seconds);
-    const struct query_select select = {.after_ns = before_ns(at, span), .until_ns = at};
+    const struct query_select select = {.after_ns = before_ns(at, span),
+                                        .until_ns = at,
+                                        .counts_only = !s.metric_ok[METRIC_DURATION]};
     s.seen_after_ns = INT64_MIN;
     *ret_seconds = (double)(span / MS_NS) / 1000;
     return collect(&s, &select, ret_vector);
