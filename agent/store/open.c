@@ -10,6 +10,7 @@
 #include "plat/plat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,10 +167,20 @@ static int refuse_newer(struct store *s, int *ret_rc, struct store_error *ret_er
     return store_migrate(s->db, s->file, store_steps, STORE_SCHEMA_VERSION, ret_rc, ret_error);
 }
 
+/* What it holds is for its owner and group; SQLite gives the log and the index the same mode. A
+ * file that is there is not opened: closing it would let go of the locks of our own readers. */
+static void make_file(const char *file)
+{
+    const int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (fd >= 0)
+        (void)close(fd); /* a failure is SQLite's to name */
+}
+
 /* Opens s->file. On failure *ret_rc says whether the file is corrupt. */
 static int open_db(struct store *s, int *ret_rc, struct store_error *ret_error)
 {
     *ret_rc = SQLITE_OK;
+    make_file(s->file);
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->file, &s->db, flags, NULL);

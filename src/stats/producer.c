@@ -162,14 +162,25 @@ static void count_notes(struct wr_producer_counts *c, const struct wr_key_notes 
         count(&c->bad_status, notes->bad_status);
 }
 
+/* Room for any key, where there is so much; its own bound is worked out only near the ring's end.
+ */
+static struct wr_record *room_for(struct weir_producer *p, const struct weir_span *span)
+{
+    const size_t most = (sizeof(struct wr_record) + WR_KEY_MAX + 7) & ~(size_t)7;
+    struct wr_record *const rec = wr_ring_try_here(p->ring, most);
+    if (WR_LIKELY(rec != NULL))
+        return rec;
+    return wr_ring_reserve(p->ring,
+                           (sizeof(struct wr_record) + wr_key_bound(span) + 7) & ~(size_t)7);
+}
+
 int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
 {
     struct weir_producer *const p = producer;
     if (p->trace_count == p->trace_cap && trace_grow(p) != WEIR_OK)
         return WEIR_ENOMEM;
     const struct wr_schema *const schema = &p->stats->schema;
-    const size_t bound = wr_key_bound(schema, span, p->source.lang);
-    struct wr_record *const rec = wr_ring_reserve(p->ring, (sizeof *rec + bound + 7) & ~(size_t)7);
+    struct wr_record *const rec = room_for(p, span);
     if (!rec)
         return WEIR_EFULL;
     struct wr_traced *const t = &p->trace[p->trace_count++];

@@ -78,6 +78,9 @@ TEST(a_folder_is_made_with_its_parents)
     bool replaced = true;
     T_OK(try_open(dir, &s, &replaced, NULL));
     T_TRUE(!replaced && fx_exists(&f, "a/b/weir.db") && fx_exists(&f, "a/b/weir.lock"));
+    struct stat st;
+    (void)snprintf(dir, sizeof dir, "%s/a/b/weir.db", f.path);
+    T_TRUE(stat(dir, &st) == 0 && (st.st_mode & 07) == 0); /* not for others to read */
     store_close(s);
     static const char *const gone[] = {"a/b/weir.db", "a/b/weir.lock", "a/b", "a"};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
