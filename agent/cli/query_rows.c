@@ -439,6 +439,8 @@ void cli_query_rows_print(struct query_rows *rows, const struct query_opts *opts
         opts->limit && opts->limit < rows->count ? (size_t)opts->limit : rows->count;
     if (opts->json)
         print_json(rows, count, out);
+    else if (count == 0)
+        query_buf_put_format(out, "Nothing in the last %s.\n", opts->last);
     else
         print_table(rows, count, out);
 }
