@@ -6,9 +6,9 @@
 
 /* What the fields' repair had to do. */
 struct wr_key_notes {
-    uint32_t repaired;
-    uint32_t truncated;
-    uint32_t bad_status;
+    uint64_t repaired;
+    uint64_t truncated;
+    uint64_t bad_status;
 };
 
 /* No key of this span is longer; none is longer than WR_KEY_MAX. */
