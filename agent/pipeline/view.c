@@ -23,6 +23,7 @@ struct pipeline_view {
     uint64_t max_number;
     struct sealed **waiting;
     size_t waiting_count;
+    bool is_open_included;
     struct weir_batch **open;
     size_t open_count;
     /* From the first scan on. */
@@ -110,7 +111,9 @@ static int scan(void *ctx, const struct query_select *select, const struct query
 {
     struct pipeline_view *const v = ctx;
     const int r = v->reader ? 0 : begin(v);
-    return r ? r : memory_scan(v->memory, v->reader, select, visitor);
+    struct query_select with_open = *select;
+    with_open.is_open_included = v->is_open_included;
+    return r ? r : memory_scan(v->memory, v->reader, &with_open, visitor);
 }
 
 static int take_waiting(struct pipeline_view *v)
@@ -151,6 +154,7 @@ struct pipeline_view *pipeline_view_open(struct pipeline *p, bool include_open)
     v->p = p;
     v->source = (struct query_source){.ctx = v, .scan = scan};
     v->max_number = p->next_number - 1;
+    v->is_open_included = include_open;
     p->views++;
     if (take_waiting(v) || (include_open && !p->is_stopped && take_open(v))) {
         pipeline_view_close(v);
