@@ -22,7 +22,7 @@ struct verb {
 static const struct verb verbs[] = {
     {.name = "agent", .run = cli_agent, .text = "take in spans, keep them, answer queries"},
     {.name = "send", .run = cli_send, .text = "send spans to an agent"},
-    {.name = "query", .run = cli_query, .text = "print a table of what went through, or an answer"},
+    {.name = "query", .run = cli_query, .text = "ask an agent, and print a table"},
     {.name = "version", .run = cli_version, .text = "print the version"},
     {.name = "help", .run = cli_help, .text = "print this, or a verb's help"},
 };

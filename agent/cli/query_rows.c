@@ -369,35 +369,48 @@ static void format_right(const struct row *row, char texts[RIGHT_COUNT][32])
 /* Longer names push their line out rather than all others. */
 #define LEFT_WIDTH_MAX 48
 
+static size_t column_width(const struct query_rows *rows, size_t count, int name, const char *head)
+{
+    size_t widest = strlen(head);
+    for (size_t i = 0; i < count; i++) {
+        const size_t width = width_of(rows->rows[i].names[name]);
+        if (width > widest)
+            widest = width < LEFT_WIDTH_MAX ? width : LEFT_WIDTH_MAX;
+    }
+    return widest;
+}
+
+static void put_right(struct query_buf *out, const char *text, bool last)
+{
+    query_buf_put_format(out, "%9s%c", text, last ? '\n' : ' ');
+}
+
+static void print_row(const struct row *row, const size_t widths[NAME_COUNT], struct query_buf *out)
+{
+    for (int k = 0; k < NAME_COUNT; k++) {
+        const char *const name = *row->names[k] ? row->names[k] : "-";
+        const size_t width = put_plain(out, name, strlen(name));
+        put_spaces(out, 2 + (width < widths[k] ? widths[k] - width : 0));
+    }
+    char texts[RIGHT_COUNT][32];
+    format_right(row, texts);
+    for (int k = 0; k < RIGHT_COUNT; k++)
+        put_right(out, texts[k], k == RIGHT_COUNT - 1);
+}
+
 static void print_table(const struct query_rows *rows, size_t count, struct query_buf *out)
 {
-    static const char *const heads[NAME_COUNT + RIGHT_COUNT] = {
-        "SERVICE", "OPERATION", "RESOURCE", "RATE", "ERRORS", "P50", "P95", "P99", "MAX"};
+    static const char *const names[NAME_COUNT] = {"SERVICE", "OPERATION", "RESOURCE"};
+    static const char *const heads[RIGHT_COUNT] = {"RATE", "ERRORS", "P50", "P95", "P99", "MAX"};
     size_t widths[NAME_COUNT];
     for (int k = 0; k < NAME_COUNT; k++) {
-        widths[k] = strlen(heads[k]);
-        for (size_t i = 0; i < count; i++) {
-            const size_t width = width_of(rows->rows[i].names[k]);
-            if (width > widths[k])
-                widths[k] = width < LEFT_WIDTH_MAX ? width : LEFT_WIDTH_MAX;
-        }
+        widths[k] = column_width(rows, count, k, names[k]);
+        query_buf_put_format(out, "%-*s  ", (int)widths[k], names[k]);
     }
-    for (int k = 0; k < NAME_COUNT; k++)
-        query_buf_put_format(out, "%-*s  ", (int)widths[k], heads[k]);
     for (int k = 0; k < RIGHT_COUNT; k++)
-        query_buf_put_format(out, "%9s%s", heads[NAME_COUNT + k], k < RIGHT_COUNT - 1 ? " " : "\n");
-    for (size_t i = 0; i < count; i++) {
-        const struct row *const row = &rows->rows[i];
-        for (int k = 0; k < NAME_COUNT; k++) {
-            const char *const name = *row->names[k] ? row->names[k] : "-";
-            const size_t width = put_plain(out, name, strlen(name));
-            put_spaces(out, 2 + (width < widths[k] ? widths[k] - width : 0));
-        }
-        char texts[RIGHT_COUNT][32];
-        format_right(row, texts);
-        for (int k = 0; k < RIGHT_COUNT; k++)
-            query_buf_put_format(out, "%9s%s", texts[k], k < RIGHT_COUNT - 1 ? " " : "\n");
-    }
+        put_right(out, heads[k], k == RIGHT_COUNT - 1);
+    for (size_t i = 0; i < count; i++)
+        print_row(&rows->rows[i], widths, out);
 }
 
 static void put_json_number(struct query_buf *out, const char *name, double value)
@@ -439,6 +452,8 @@ void cli_query_rows_print(struct query_rows *rows, const struct query_opts *opts
         opts->limit && opts->limit < rows->count ? (size_t)opts->limit : rows->count;
     if (opts->json)
         print_json(rows, count, out);
+    else if (count == 0)
+        query_buf_put_format(out, "Nothing in the last %s.\n", opts->last);
     else
         print_table(rows, count, out);
 }

@@ -226,8 +226,7 @@ static int show_part(const struct memory *m, const struct part *part,
 {
     const struct weir_batch_info *const info = &part->rows.info;
     struct query_window w = {.start_ns = info->start_ns, .end_ns = info->start_ns + info->for_ns};
-    if ((part->kind == MEMORY_OPEN || select->is_open_included) && w.end_ns > select->until_ns &&
-        w.start_ns < select->until_ns)
+    if (part->kind == MEMORY_OPEN && w.end_ns > select->until_ns && w.start_ns < select->until_ns)
         w.end_ns = select->until_ns; /* its end lies ahead */
     if (w.end_ns <= select->after_ns || w.end_ns > select->until_ns)
         return 0;

@@ -95,10 +95,14 @@ static void put_value(struct query_buf *buf, const struct query_value *value, si
     query_buf_put_format(buf, "{\"resultType\":\"%s\",\"result\":[", string ? "string" : "scalar");
     query_buf_put_time(buf, time_ms);
     query_buf_put_char(buf, ',');
-    if (string)
+    if (string) {
         query_buf_put_json_string(buf, value->string.ptr, value->string.len);
-    else
-        put_quoted_double(buf, value->scalar);
+    } else {
+        /* Prometheus writes scalars without exponents, and samples with them. */
+        query_buf_put_char(buf, '"');
+        query_buf_put_plain_double(buf, value->scalar);
+        query_buf_put_char(buf, '"');
+    }
     query_buf_put_text(buf, "]}");
 }
 

@@ -252,18 +252,26 @@ static void put_plain(struct query_buf *buf, const struct decimal *d)
     query_buf_put(buf, d->digits + whole, d->count - whole);
 }
 
-void query_buf_put_double(struct query_buf *buf, double value)
+/* What has no digits, and the sign of what has. False when all is said. */
+static bool put_special(struct query_buf *buf, double value)
 {
     if (isnan(value)) {
         query_buf_put_text(buf, "NaN");
-        return;
+        return false;
     }
     if (isinf(value)) {
         query_buf_put_text(buf, value > 0 ? "+Inf" : "-Inf");
-        return;
+        return false;
     }
     if (signbit(value))
         query_buf_put_char(buf, '-');
+    return true;
+}
+
+void query_buf_put_double(struct query_buf *buf, double value)
+{
+    if (!put_special(buf, value))
+        return;
     const double magnitude = fabs(value);
     const struct decimal d = decimal_of(magnitude);
     if (magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21)) {
@@ -276,6 +284,14 @@ void query_buf_put_double(struct query_buf *buf, double value)
         query_buf_put(buf, d.digits + 1, d.count - 1);
     }
     query_buf_put_format(buf, "e%c%02d", d.exponent < 0 ? '-' : '+', abs(d.exponent));
+}
+
+void query_buf_put_plain_double(struct query_buf *buf, double value)
+{
+    if (!put_special(buf, value))
+        return;
+    const struct decimal d = decimal_of(fabs(value));
+    put_plain(buf, &d);
 }
 
 void query_buf_put_time(struct query_buf *buf, int64_t time_ms)

@@ -37,9 +37,6 @@ struct query_base {
 struct query_select {
     int64_t after_ns; /* windows with after_ns < end_ns <= until_ns; INT64_MIN: from the first */
     int64_t until_ns;
-    /* Also windows that began before until_ns and end after it, as if they ended there: the open
-     * ones and, after an early seal, those that would be open still. The source sets it. */
-    bool is_open_included;
     bool totals;      /* call base for each matching series before its windows */
     bool counts_only; /* hits and errors suffice: a row's ok and error may be NULL all the same */
 };
@@ -53,7 +50,8 @@ struct query_visitor {
     int (*window)(void *ctx, const struct query_series *series, const struct query_window *window);
 };
 
-/* 0, or what a callback returned, or -EIO. */
+/* An open window's end lies ahead: it is visited, as if it ended at until_ns, when the source
+ * includes open windows and its start < until_ns. 0, or what a callback returned, or -EIO. */
 struct query_source {
     void *ctx;
     int (*scan)(void *ctx, const struct query_select *select, const struct query_visitor *visitor);

@@ -22,7 +22,7 @@
     X(SERIES, "SELECT id, created_ns, labels FROM series WHERE first_number <= ?1 ORDER BY id")    \
     X(TOTAL, "SELECT hits, errors, top_level, ok, error FROM totals WHERE series_id = ?1")         \
     X(BATCHES, "SELECT number, start_ns, end_ns, rows FROM batches "                               \
-               "WHERE end_ns > ?1 AND end_ns <= ?2 AND number <= ?3 AND start_ns < ?4")            \
+               "WHERE end_ns > ?1 AND end_ns <= ?2 AND number <= ?3")                              \
     X(WINDOWS, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                \
                "WHERE number = ?1")                                                                \
     X(WINDOW, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                 \
@@ -375,34 +375,19 @@ static int scan_seek(const struct scan *sc)
     return code;
 }
 
-/* No window is longer (weir_stats_new). */
-#define WINDOW_MAX_NS (24 * 3600 * INT64_C(1000000000))
-
-/* The latest end a wanted window can have. */
-static int64_t last_end_ns(const struct query_select *select)
-{
-    int64_t end;
-    if (!select->is_open_included)
-        return select->until_ns;
-    return __builtin_add_overflow(select->until_ns, WINDOW_MAX_NS, &end) ? INT64_MAX : end;
-}
-
 static int scan_batches(struct scan *sc, const struct query_select *select)
 {
     struct store_reader *const r = sc->r;
     sqlite3_stmt *const get = r->stmts[READ_BATCHES];
     (void)sqlite3_bind_int64(get, 1, select->after_ns);
-    (void)sqlite3_bind_int64(get, 2, last_end_ns(select));
+    (void)sqlite3_bind_int64(get, 2, select->until_ns);
     (void)sqlite3_bind_int64(get, 3, (int64_t)r->max_number);
-    (void)sqlite3_bind_int64(get, 4, select->is_open_included ? select->until_ns : INT64_MAX);
     int rc = SQLITE_DONE;
     int code = 0;
     while (code == 0 && (rc = sqlite3_step(get)) == SQLITE_ROW) {
         sc->number = sqlite3_column_int64(get, 0);
         sc->start_ns = sqlite3_column_int64(get, 1);
         sc->end_ns = sqlite3_column_int64(get, 2);
-        if (sc->end_ns > select->until_ns)
-            sc->end_ns = select->until_ns; /* sealed before its time: its end lies ahead */
         const uint64_t rows = (uint64_t)sqlite3_column_int64(get, 3);
         code = sc->matched < rows / ROWS_A_SEEK ? scan_seek(sc) : scan_merge(sc);
     }

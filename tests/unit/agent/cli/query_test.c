@@ -186,7 +186,9 @@ TEST(answers_in_another_form_are_refused)
     add(rows, QUERY_COLUMN_RATE, "[{\"metric\":{}}]", WEIR_EFORMAT);
     add(rows, QUERY_COLUMN_RATE, "[{\"metric\":{},\"value\":[1,\"x\"]}]", WEIR_EFORMAT);
     add(rows, QUERY_COLUMN_RATE, "[]", WEIR_OK);
-    const struct query_opts opts = {.last = "5m", .json = true};
+    struct query_opts opts = {.last = "5m"};
+    expect_print(rows, &opts, "Nothing in the last 5m.\n");
+    opts.json = true;
     expect_print(rows, &opts, "[]\n");
     cli_query_rows_free(rows);
 }

@@ -87,6 +87,9 @@ TEST(what_promql_has_is_taken)
         "foo{ a != 'b' , c =~ `d.*` , e !~ \"f\" }",
         "{a=\"b\"}",
         "{\"a.metric\"}",
+        "a.metric{a.label=\"b\"}",
+        "sum by (a.label) (Inf.total)",
+        "Bj\xC3\xB6rn{r\xC3\xA9gion=\"eu\"}",
         "{\"a.metric\", \"a.label\"=\"b\"}",
         "{__name__=~\"a|b\"}",
         "foo[5m]",
@@ -259,6 +262,14 @@ TEST(a_refusal_of_the_lexer_points_at_the_character)
         {"]", "1:1: parse error: unexpected right bracket ']'"},
         {"}", "1:1: parse error: unexpected character: '}'"},
         {"foo$", "1:4: parse error: unexpected character: '$'"},
+        {"foo{a=\xE2\x80\x9C"
+         "b",
+         "1:7: parse error: unexpected character inside braces: "
+         "'\xE2\x80\x9C'"},
+        {"\xC2\xA0"
+         "1",
+         "1:1: parse error: unexpected character: '\xC2\xA0'"},
+        {".foo", "1:1: parse error: unexpected character: '.'"},
         {"foo!1", "1:4: parse error: unexpected character after '!': '1'"},
         {"foo=~\"x\"", "1:4: parse error: unexpected character after '=': '~'"},
         {"\"abc", "1:1: parse error: unterminated quoted string"},

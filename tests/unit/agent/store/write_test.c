@@ -92,7 +92,7 @@ TEST(batches_of_one_window_and_equal_labels_in_one_batch_add_up)
     fx_folder_free(&f);
 }
 
-static unsigned windows_of(struct store *s, const struct query_select *select)
+static unsigned windows_in(struct store *s, int64_t after_ns, int64_t until_ns)
 {
     struct store_reader *r = NULL;
     T_OK(store_reader_open(s, &r, NULL));
@@ -100,40 +100,13 @@ static unsigned windows_of(struct store *s, const struct query_select *select)
     T_OK(store_reader_begin(r, UINT64_MAX, &last));
     struct fx_view v = {0};
     const struct query_visitor visitor = fx_visitor(&v);
-    T_OK(store_reader_scan(r, select, &visitor));
+    const struct query_select select = {.after_ns = after_ns, .until_ns = until_ns};
+    T_OK(store_reader_scan(r, &select, &visitor));
     const unsigned n = v.count ? v.seen[0].windows : 0;
     T_EQ_U64(v.seen[0].bases, 0); /* no totals asked for */
     fx_view_clear(&v);
     store_reader_close(r);
     return n;
-}
-
-static unsigned windows_in(struct store *s, int64_t after_ns, int64_t until_ns)
-{
-    const struct query_select select = {.after_ns = after_ns, .until_ns = until_ns};
-    return windows_of(s, &select);
-}
-
-TEST(a_window_that_was_sealed_before_its_end_counts_as_open_until_then)
-{
-    const struct fx_folder f = fx_folder_new();
-    struct store *const s = fx_open(&f);
-    struct fx_batch *const b = fx_batch_new(0);
-    fx_add(b, web, 1, 0, 1000);
-    fx_write(s, b, 1);
-    fx_batch_free(b);
-    struct query_select select = {.after_ns = FX_T0 - 1, .is_open_included = true};
-    select.until_ns = FX_T0 + 1; /* it has begun */
-    T_EQ_U64(windows_of(s, &select), 1);
-    T_EQ_U64(windows_in(s, select.after_ns, select.until_ns), 0);
-    select.until_ns = FX_T0; /* it begins then, not before */
-    T_EQ_U64(windows_of(s, &select), 0);
-    select.until_ns = FX_T0 + 10 * FX_SECOND; /* its end: as any other */
-    T_EQ_U64(windows_of(s, &select), 1);
-    select.until_ns = INT64_MAX;
-    T_EQ_U64(windows_of(s, &select), 1);
-    store_close(s);
-    fx_folder_free(&f);
 }
 
 TEST(a_range_is_open_on_the_left_and_closed_on_the_right_at_window_ends)
