@@ -45,12 +45,13 @@ check_tidy() {
 }
 
 # ctuPointerArith takes the address one past an array's end for an overflow; internalAstError is a
-# parser that gives up on compound literals within ?:.
+# parser that gives up on compound literals within ?:; pointerOutOfBoundsCond miscounts src + len - 8.
 check_cppcheck() {
     # shellcheck disable=SC2046,SC2016
     unchecked cppcheck $(sources 'src/*.c' 'agent/*.c') | xargs -r -L 1 -P "$jobs" sh -c '
         cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 \
-            --suppress=missingInclude --suppress=ctuPointerArith --suppress=internalAstError --suppress=preprocessorErrorDirective -Iinclude -Isrc -Iagent "$0" || exit 1
+            --suppress=missingInclude --suppress=ctuPointerArith --suppress=internalAstError \
+            --suppress=pointerOutOfBoundsCond --suppress=preprocessorErrorDirective -Iinclude -Isrc -Iagent "$0" || exit 1
         touch "$1"' && echo "cppcheck: clean"
 }
 

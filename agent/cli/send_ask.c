@@ -54,8 +54,8 @@ static int ask(struct send_transport *t, const struct send_ask_opts *o, enum sen
         return WEIR_OK;
     }
     /* A second later than now, so that the window that is open now began before it. */
-    const int n = snprintf(form, sizeof form, "query=%s&include_open=1&time=%lld", encoded,
-                           (long long)(now_ns / 1000000000 + 1));
+    const long long at_s = now_ns / 1000000000 + 1;
+    const int n = snprintf(form, sizeof form, "query=%s&include_open=1&time=%lld", encoded, at_s);
     const struct send_request request = {
         .method = "POST",
         .path = "/api/v1/query",

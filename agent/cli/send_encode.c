@@ -65,11 +65,11 @@ static int new_dd(struct send_encoder *e)
 
 static int service_order(const void *a, const void *b, void *ctx)
 {
-    const struct send_workload *const w = ctx;
+    const struct send_encoder *const e = ctx;
     const uint32_t *const ia = a;
     const uint32_t *const ib = b;
-    return strcmp(cli_send_workload_endpoint(w, *ia)->service,
-                  cli_send_workload_endpoint(w, *ib)->service);
+    return strcmp(cli_send_workload_endpoint(e->workload, *ia)->service,
+                  cli_send_workload_endpoint(e->workload, *ib)->service);
 }
 
 /* Number the services: sort the endpoints by service, count the changes. */
@@ -85,8 +85,7 @@ static int new_services(struct send_encoder *e)
     }
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
-    struct send_workload *const ctx = (struct send_workload *)(uintptr_t)e->workload;
-    qsort_r(order, n, sizeof *order, service_order, ctx); /* which only reads it */
+    qsort_r(order, n, sizeof *order, service_order, e);
     for (size_t i = 0; i < n; i++) {
         const char *const name = cli_send_workload_endpoint(e->workload, order[i])->service;
         if (i == 0 || strcmp(e->services[e->service_count - 1].name, name) != 0)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AGENT_TEXT "Mozilla/5.0 (X11; Linux x86_64; rv:128.0)"
+#define AGENT_TEXT "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 
 static struct weir_bytes text(const char *s)
 {

@@ -115,7 +115,8 @@ static void http_attributes(struct wr_out *out, const struct send_endpoint *e,
     text(out, "url.scheme", "https");
     text(out, "client.address", "203.0.113.27");
     text(out, "network.peer.address", "10.1.4.19");
-    text(out, "user_agent.original", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0)");
+    text(out, "user_agent.original",
+         "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0");
     number(out, "http.request.body.size", s->salt & 0xfff);
     number(out, "http.response.body.size", s->salt >> 4 & 0xffff);
 }

@@ -112,7 +112,7 @@ bool cli_send_duration_parse(const char *text, size_t n, int64_t *ret_ns)
     const char *at = text;
     const char *const end = text + n;
     double total = 0;
-    double last = INFINITY; /* units must fall: "1h30m", not "30m1h" or "1s1s" */
+    double last = (double)INFINITY; /* units must fall: "1h30m", not "30m1h" or "1s1s" */
     while (at < end) {
         double v = 0;
         if (!parse_decimal(&at, end, &v))

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "plat/plat.h"
+#include "wire/pb_read.h"
 
 /* With a rate a request goes out ten times a second, so that the stream is even. */
 #define REQUESTS_PER_SECOND 10.0
@@ -17,53 +18,37 @@
 #define OVERTIME_PART 10
 #define OVERTIME_MIN_NS 1000000000
 
-/* One varint; false: there is none. */
-static bool take_varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
+/* The field of a message with this tag, the last one; false: none, or no protobuf. */
+static bool find_field(const uint8_t *at, size_t n, uint32_t tag, struct wr_pb_field *ret)
 {
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
-        const unsigned char b = *(*at)++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80) {
-            *ret = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-/*
- * ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }:
- * both levels hold only varints and length-delimited fields.
- */
-static uint64_t rejected_in(const unsigned char *at, const unsigned char *end, int depth)
-{
-    uint64_t found = 0;
+    struct wr_pb pb = wr_pb_init(at, n);
+    const uint8_t *const end = at + n;
+    bool found = false;
     while (at < end) {
-        uint64_t tag = 0;
-        uint64_t v = 0;
-        if (!take_varint(&at, end, &tag) || !take_varint(&at, end, &v))
-            return found;
-        if ((tag & 7) == 0) {
-            if (depth == 1 && tag >> 3 == 1)
-                found = v;
-            continue;
+        struct wr_pb_field f;
+        at = wr_pb_field(&pb, at, end, &f);
+        if (!at)
+            return false;
+        if (f.tag == tag) {
+            *ret = f;
+            found = true;
         }
-        if ((tag & 7) != 2 || v > (uint64_t)(end - at))
-            return found;
-        if (depth == 0 && tag >> 3 == 1)
-            found = rejected_in(at, at + v, 1);
-        at += v;
     }
     return found;
 }
 
+/* ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } } */
 uint64_t cli_send_otlp_rejected(struct weir_bytes body)
 {
-    if (body.len == 0)
+    struct wr_pb_field partial;
+    struct wr_pb_field rejected;
+    if (body.len == 0 ||
+        !find_field((const uint8_t *)body.ptr, body.len, WR_PB_TAG(1, WR_PB_LEN), &partial))
         return 0;
-    const unsigned char *const at = (const unsigned char *)body.ptr;
-    return rejected_in(at, at + body.len, 0);
+    if (partial.u == 0 ||
+        !find_field(partial.ptr, (size_t)partial.u, WR_PB_TAG(1, WR_PB_VARINT), &rejected))
+        return 0;
+    return rejected.u;
 }
 
 static void make_request(const struct send_run *r, struct send_request *request)
@@ -151,8 +136,8 @@ static int send_batch(struct send_run *r, size_t want)
     char trace_count[48];
     (void)snprintf(trace_count, sizeof trace_count, "X-Datadog-Trace-Count: %llu",
                    (unsigned long long)cli_send_encoder_traces(r->encoder));
-    const char *const datadog[] = {"Datadog-Meta-Lang: c",
-                                   "Datadog-Meta-Tracer-Version: " WEIR_VERSION_STRING,
+    static const char version[] = "Datadog-Meta-Tracer-Version: " WEIR_VERSION_STRING;
+    const char *const datadog[] = {"Datadog-Meta-Lang: c", version,
                                    "Datadog-Client-Computed-Top-Level: true", trace_count, NULL};
     struct send_request request = {.body = body,
                                    .headers = r->opts->protocol == SEND_OTLP ? NULL : datadog};
@@ -170,10 +155,11 @@ static void show_progress(const struct send_run *r, int64_t elapsed_ns, bool las
         return;
     const struct send_totals *const t = &r->totals;
     const double s = (double)elapsed_ns * 1e-9;
+    const unsigned long long not_taken =
+        0ULL + t->refused_spans + t->never_spans + t->unknown_spans;
     (void)fprintf(r->progress, "%s%6.1f s  %llu spans  %.0f/s  %llu not taken%s",
                   r->progress_is_terminal ? "\r" : "", s, (unsigned long long)t->spans,
-                  s > 0 ? (double)t->spans / s : 0,
-                  (unsigned long long)(t->refused_spans + t->never_spans + t->unknown_spans),
+                  s > 0 ? (double)t->spans / s : 0, not_taken,
                   r->progress_is_terminal && !last ? "" : "\n");
     (void)fflush(r->progress);
 }

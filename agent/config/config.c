@@ -9,6 +9,7 @@
 #include "config/near.h"
 #include "config/value.h"
 #include "config/yaml.h"
+#include "plat/plat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,19 +31,24 @@ const struct config_option config_options[CONFIG_OPTION_COUNT] = {
 #undef OPT
 };
 
-void config_env_name(const struct config_option *option, char ret_name[CONFIG_ENV_NAME_BYTES])
+/* WEIR_ and the name in capitals. */
+static void derived_env_name(const struct config_option *option, char name[CONFIG_ENV_NAME_BYTES])
 {
-    if (option == &config_options[CONFIG_AT_config_file]) {
-        (void)snprintf(ret_name, CONFIG_ENV_NAME_BYTES, "WEIR_CONFIG");
-        return;
-    }
-    (void)snprintf(ret_name, CONFIG_ENV_NAME_BYTES, "WEIR_%s", option->name);
-    for (char *s = ret_name; *s; s++) {
+    (void)snprintf(name, CONFIG_ENV_NAME_BYTES, "WEIR_%s", option->name);
+    for (char *s = name; *s; s++) {
         if (*s == '.' || *s == '-')
             *s = '_';
         else if (*s >= 'a' && *s <= 'z')
             *s = (char)(*s - 'a' + 'A');
     }
+}
+
+void config_env_name(const struct config_option *option, char ret_name[CONFIG_ENV_NAME_BYTES])
+{
+    if (option == &config_options[CONFIG_AT_config_file])
+        (void)snprintf(ret_name, CONFIG_ENV_NAME_BYTES, "WEIR_CONFIG");
+    else
+        derived_env_name(option, ret_name);
 }
 
 static int set_defaults(struct config *config, struct config_error *error)
@@ -169,8 +175,10 @@ static int refuse_near_names(const char *entry, struct config_error *error)
     memcpy(name, entry, n);
     name[n] = 0;
     for (size_t i = 0; i < CONFIG_OPTION_COUNT; i++) {
+        char derived[CONFIG_ENV_NAME_BYTES]; /* WEIR_CONFIG_FILE, which is WEIR_CONFIG */
+        derived_env_name(&config_options[i], derived);
         config_env_name(&config_options[i], known);
-        if (near_distance(name, known) <= 2)
+        if (near_distance(name, known) <= 2 || near_distance(name, derived) <= 2)
             return config_refuse(error, name, "unknown name in the environment: did you mean %s?",
                                  known);
     }
@@ -225,7 +233,7 @@ static int read_file(FILE *f, const char *name, char **ret_text, size_t *ret_byt
     const size_t n = fread(text, 1, CONFIG_FILE_MAX_BYTES + 1, f);
     int r = 0;
     if (ferror(f))
-        r = config_refuse(error, name, "%s", strerror(errno));
+        r = config_refuse(error, name, "%s", plat_strerror(errno));
     else if (n > CONFIG_FILE_MAX_BYTES)
         r = config_refuse(error, name, "larger than %d bytes", CONFIG_FILE_MAX_BYTES);
     if (r != 0) {
@@ -244,8 +252,9 @@ static int apply_file(struct config *config, const char *name, bool must_exist,
     size_t bytes = 0;
     FILE *const f = fopen(name, "re");
     if (!f)
-        return errno == ENOENT && !must_exist ? 0
-                                              : config_refuse(error, name, "%s", strerror(errno));
+        return errno == ENOENT && !must_exist
+                   ? 0
+                   : config_refuse(error, name, "%s", plat_strerror(errno));
     int r = read_file(f, name, &text, &bytes, error);
     (void)fclose(f);
     if (r != 0)

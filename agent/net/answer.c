@@ -63,9 +63,7 @@ static bool has_length(int status)
 /* head_room() is the bound of all that is put. */
 static char *put(char *at, const char *text)
 {
-    const size_t len = strlen(text);
-    memcpy(at, text, len);
-    return at + len;
+    return stpcpy(at, text);
 }
 
 static char *put_field(char *at, const char *name, const char *value)

@@ -170,7 +170,7 @@ static int stream_add(struct net_collector *c, struct weir_bytes run)
     while (run.len) {
         z_stream *const z = c->stream;
         const uInt part = run.len > UINT32_MAX ? UINT32_MAX : (uInt)run.len;
-        z->next_in = (z_const Bytef *)(uintptr_t)run.ptr;
+        z->next_in = (const Bytef *)run.ptr;
         z->avail_in = part;
         do {
             const int r = stream_step(c);

@@ -14,6 +14,7 @@
  */
 #include "net/http.h"
 
+#define ZLIB_CONST
 #include <zlib.h>
 
 struct libdeflate_decompressor;

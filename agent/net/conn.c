@@ -292,11 +292,14 @@ static void conn_answer(struct conn *c, struct answer *a)
 
 static void answer_text(struct conn *c, int status, const char *text, bool close)
 {
+    const struct net_service *const service = &c->server->service;
     const bool head_only = c->req && c->req->head->method == NET_HEAD;
     conn_answer(c, &(struct answer){.status = status,
                                     .content_type = "text/plain; charset=utf-8",
                                     .body = text,
                                     .body_bytes = strlen(text),
+                                    .headers = service->headers,
+                                    .header_count = service->header_count,
                                     .close = close,
                                     .head_only = head_only});
 }
@@ -550,8 +553,9 @@ static void conn_run(struct conn *c)
     settle(c);
 }
 
-/* Answering. */
+/* Answering. Seven parameters: an answer is written in one call. */
 
+/* NOLINTNEXTLINE(readability-function-size) */
 void net_respond(struct net_request *req, int status, const char *content_type, const void *body,
                  size_t body_bytes, const struct net_header *headers, size_t header_count)
 {
@@ -633,6 +637,8 @@ static void turn_away(struct conn *c)
                                                     .content_type = "text/plain; charset=utf-8",
                                                     .body = BUSY_ANSWER,
                                                     .body_bytes = sizeof BUSY_ANSWER - 1,
+                                                    .headers = s->service.headers,
+                                                    .header_count = s->service.header_count,
                                                     .close = true},
                                    &bytes);
     if (block) {

@@ -70,6 +70,11 @@ struct net_route {
     void *data;              /* for handle: net_request_data */
 };
 
+struct net_header {
+    const char *name;
+    const char *value;
+};
+
 struct net_service {
     void *ctx;
     /* Decide by method, path and headers. Must fill ret_route (zeroed before). */
@@ -78,13 +83,12 @@ struct net_service {
     /* A refusal of this server, for logs or counters of the service; may be NULL. req is NULL when
      * there is no complete head. */
     void (*refused)(void *ctx, const struct net_request *req, enum net_refusal reason);
+    /* Fields of every answer that the server makes by itself; borrowed until net_server_free. */
+    const struct net_header *headers;
+    size_t header_count;
 };
 void *net_request_data(const struct net_request *req);
 
-struct net_header {
-    const char *name;
-    const char *value;
-};
 /*
  * Answer. content_type NULL: none. The body is copied. Extra headers are copied; values must not
  * hold CR or LF. HEAD sends the head alone. Content-Length is set but for 204 and 304; Date is

@@ -100,6 +100,7 @@ struct pipeline {
     struct weir_stats *stats;
     struct weir_producer *producer;
     size_t pending_max_bytes;
+    int64_t window_for_ns;
     uint64_t next_number;
     uint64_t batches_sealed;
     uint64_t batches_lost;

@@ -16,6 +16,7 @@
 /* A row beside its sketches: counters, key, labels. */
 #define ROW_BYTES 256
 #define RECENT_FOR_NS (INT64_C(3600) * 1000000000)
+#define WINDOW_FOR_NS (INT64_C(10) * 1000000000) /* the default of weir/stats.h */
 
 void pipeline_unref(struct sealed *s)
 {
@@ -222,6 +223,7 @@ int pipeline_new(const struct pipeline_opts *opts, struct pipeline **ret_pipelin
     p->store = opts->store;
     p->pending_max_bytes =
         opts->pending_max_bytes ? opts->pending_max_bytes : PIPELINE_PENDING_BYTES_DEFAULT;
+    p->window_for_ns = opts->stats.window_for_ns > 0 ? opts->stats.window_for_ns : WINDOW_FOR_NS;
     p->next_number = store_last_number(opts->store) + 1;
     int r = pthread_mutex_init(&p->readers.lock, NULL);
     if (r) {

@@ -57,8 +57,8 @@ int pipeline_stop(struct pipeline *p, int64_t deadline_for_ns);
  * A stable view for one query: everything sealed by now, exactly once, wherever it is. Open on the
  * loop's thread; scan on any one thread at a time; close on the loop's thread. include_open adds
  * open windows by snapshot. NULL for want of memory. A window not yet sealed whose end is past
- * keeps its end; one that is still running ends at until_ns. scan gives 0, what a callback
- * returned, or -errno when the store cannot be read.
+ * keeps its end; one that is still running, or was sealed before its end, ends at until_ns. scan
+ * gives 0, what a callback returned, or -errno when the store cannot be read.
  */
 struct pipeline_view;
 struct pipeline_view *pipeline_view_open(struct pipeline *p, bool include_open);

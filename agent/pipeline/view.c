@@ -12,6 +12,7 @@
 #include "pipeline/memory.h"
 
 #include "log/log.h"
+#include "plat/plat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct pipeline_view {
     size_t waiting_count;
     struct weir_batch **open;
     size_t open_count;
+    int64_t opened_ns; /* wall clock; INT64_MAX without the open windows */
     /* From the first scan on. */
     struct store_reader *reader;
     struct memory *memory;
@@ -106,11 +108,58 @@ static int begin(struct pipeline_view *v)
     return 0;
 }
 
+/*
+ * A window that is still running may be sealed in part: a stop seals it early, and after the start
+ * it is open again. Then the store's part is shown as the open one is: as if it ended at until_ns.
+ * So one window more is scanned, and those that begin past until_ns are left out here.
+ */
+struct running {
+    const struct query_visitor *visitor;
+    int64_t until_ns;
+};
+
+static bool running_match(void *ctx, const struct query_series *series)
+{
+    const struct running *const r = ctx;
+    return r->visitor->match(r->visitor->ctx, series);
+}
+
+static int running_base(void *ctx, const struct query_series *series, const struct query_base *base)
+{
+    const struct running *const r = ctx;
+    return r->visitor->base(r->visitor->ctx, series, base);
+}
+
+static int running_window(void *ctx, const struct query_series *series,
+                          const struct query_window *window)
+{
+    const struct running *const r = ctx;
+    if (window->end_ns <= r->until_ns)
+        return r->visitor->window(r->visitor->ctx, series, window);
+    if (window->start_ns >= r->until_ns)
+        return 0;
+    struct query_window cut = *window;
+    cut.end_ns = r->until_ns;
+    return r->visitor->window(r->visitor->ctx, series, &cut);
+}
+
 static int scan(void *ctx, const struct query_select *select, const struct query_visitor *visitor)
 {
     struct pipeline_view *const v = ctx;
+    const int64_t for_ns = v->p->window_for_ns;
     const int r = v->reader ? 0 : begin(v);
-    return r ? r : memory_scan(v->memory, v->reader, select, visitor);
+    if (r)
+        return r;
+    /* Of a time further back no window was running when the view was opened. */
+    if (v->opened_ns == INT64_MAX || select->until_ns <= v->opened_ns - for_ns)
+        return memory_scan(v->memory, v->reader, select, visitor);
+    struct running running = {.visitor = visitor, .until_ns = select->until_ns};
+    const struct query_visitor wrapped = {
+        .ctx = &running, .match = running_match, .base = running_base, .window = running_window};
+    struct query_select wide = *select;
+    if (__builtin_add_overflow(wide.until_ns, for_ns, &wide.until_ns))
+        wide.until_ns = INT64_MAX;
+    return memory_scan(v->memory, v->reader, &wide, &wrapped);
 }
 
 static int take_waiting(struct pipeline_view *v)
@@ -151,6 +200,7 @@ struct pipeline_view *pipeline_view_open(struct pipeline *p, bool include_open)
     v->p = p;
     v->source = (struct query_source){.ctx = v, .scan = scan};
     v->max_number = p->next_number - 1;
+    v->opened_ns = include_open ? plat_wall_ns() : INT64_MAX;
     p->views++;
     if (take_waiting(v) || (include_open && !p->is_stopped && take_open(v))) {
         pipeline_view_close(v);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -93,4 +94,10 @@ int64_t plat_start_wall_ns(void)
         return 0;
     const int64_t since_boot = (int64_t)ticks * (1000000000 / sysconf(_SC_CLK_TCK));
     return plat_wall_ns() - (clock_ns(CLOCK_BOOTTIME) - since_boot);
+}
+
+const char *plat_strerror(int err)
+{
+    const char *const text = strerrordesc_np(err);
+    return text ? text : "unknown error";
 }

@@ -157,7 +157,7 @@ static bool read_durations(struct request *r)
                           " to a valid duration");
     if (!read_param(r, "lookback_delta", &value, &found))
         return false;
-    r->lookback_ns = QUERY_LOOKBACK_NS;
+    r->lookback_ns = r->http->lookback_ns > 0 ? r->http->lookback_ns : QUERY_LOOKBACK_NS;
     if (!found || value.len == 0)
         return true;
     if (!query_form_duration(value, &seconds) || seconds < 0)

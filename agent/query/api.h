@@ -32,6 +32,7 @@ struct query_api_request {
     struct weir_bytes body;         /* read when content_type is that of a form */
     struct weir_bytes content_type; /* may be empty */
     int64_t now_ns;                 /* the time of evaluation when none is given */
+    int64_t lookback_ns;            /* the look-back when none is given; 0: QUERY_LOOKBACK_NS */
 };
 
 /* Will the request read a source? With false, handle may be given NULL. */

@@ -34,6 +34,8 @@ void query_buf_put_json_string(struct query_buf *buf, const char *bytes, size_t 
 void query_buf_put_quoted(struct query_buf *buf, const char *bytes, size_t len);
 /* Shortest text that reads back the same: 0.25, 1e-07, 1e+21, NaN, +Inf, -Inf. */
 void query_buf_put_double(struct query_buf *buf, double value);
+/* The same without an exponent, whatever the size: the form of a scalar result. */
+void query_buf_put_plain_double(struct query_buf *buf, double value);
 /* Milliseconds as seconds, with three decimals where there are any. */
 void query_buf_put_time(struct query_buf *buf, int64_t time_ms);
 

@@ -61,6 +61,7 @@ static const struct query_function functions[] = {
     ROW("idelta", "m", 0, V, NO),
     ROW("increase", "m", 0, V, QUERY_ACTION_INCREASE),
     ROW("info", "vv", 1, V, NO),
+    ROW("integral", "ms", 1, V, NO),
     ROW("irate", "m", 0, V, NO),
     ROW("label_join", "vSSS", -1, V, NO),
     ROW("label_replace", "vSSSS", 0, V, NO),

@@ -313,12 +313,59 @@ static enum query_token_kind word_kind(const char *word, size_t len)
     return memchr(word, ':', len) ? QUERY_TOKEN_METRIC_IDENTIFIER : QUERY_TOKEN_IDENTIFIER;
 }
 
+struct rune_range {
+    int32_t first;
+    int32_t last;
+};
+/* Blocks of Unicode without letters, by and large: punctuation (typographic quotes are a common
+ * slip, and are to be refused where they stand), marks, symbols, private use, emoji. */
+static const struct rune_range no_letters[] = {
+    {0x80, 0xA9},        {0xAB, 0xB4},     {0xB6, 0xB9},     {0xBB, 0xBF},     {0xD7, 0xD7},
+    {0xF7, 0xF7},        {0x2C2, 0x2DF},   {0x2E5, 0x36F},   {0x2000, 0x2BFF}, {0x2E00, 0x2E7F},
+    {0x3000, 0x3004},    {0x3008, 0x3020}, {0xD800, 0xF8FF}, {0xFE00, 0xFE6F}, {0xFF00, 0xFF0F},
+    {0xFF1A, 0xFF20},    {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFE0, 0xFFFF}, {0x1F000, 0x1FAFF},
+    {0xE0000, 0x10FFFF},
+};
+
+/* A letter outside ASCII at hand: its length, else 0. */
+static size_t wide_letter(const struct query_lexer *lexer)
+{
+    const size_t left = lexer->text.len - lexer->at;
+    if (left == 0 || peek(lexer) < 0x80)
+        return 0;
+    size_t len;
+    const int32_t rune = query_utf8_next(lexer->text.ptr + lexer->at, left, &len);
+    if (rune < 0)
+        return 0;
+    for (size_t i = 0; i < sizeof no_letters / sizeof *no_letters; i++) {
+        if (no_letters[i].first <= rune && rune <= no_letters[i].last)
+            return 0;
+    }
+    return len;
+}
+
+static bool begins_word(const struct query_lexer *lexer)
+{
+    return is_alpha(peek(lexer)) || wide_letter(lexer) > 0;
+}
+
+/* Letters, digits, underscores and dots: Prometheus 3.16 takes such names without quotes. */
+static void skip_word(struct query_lexer *lexer, bool colons)
+{
+    for (;;) {
+        const int c = peek(lexer);
+        const size_t wide = wide_letter(lexer);
+        if (wide == 0 && !is_alnum(c) && c != '.' && !(colons && c == ':'))
+            return;
+        lexer->at += wide ? wide : 1;
+    }
+}
+
 static struct query_token lex_word(struct query_lexer *lexer)
 {
     const size_t start = lexer->at;
     /* A colon belongs to a word unless it parts a subquery's range from its step. */
-    while (is_alnum(peek(lexer)) || (peek(lexer) == ':' && !lexer->in_brackets))
-        lexer->at++;
+    skip_word(lexer, !lexer->in_brackets);
     return token(lexer, word_kind(lexer->text.ptr + start, lexer->at - start), start);
 }
 
@@ -411,7 +458,7 @@ static struct query_token lex_statement(struct query_lexer *lexer)
         return lex_raw_string(lexer);
     if (c == ':' && lexer->in_brackets)
         return lex_colon(lexer);
-    if (is_alpha(c) || c == ':')
+    if (begins_word(lexer) || c == ':')
         return lex_word(lexer);
     if (c == '!' && peek_at(lexer, 1) != '=')
         return fail_token(lexer, lexer->at, "unexpected character after '!': %s",
@@ -441,10 +488,9 @@ static struct query_token lex_inside_braces(struct query_lexer *lexer)
     const int c = peek(lexer);
     if (c < 0)
         return fail_token(lexer, lexer->at, "unexpected end of input inside braces");
-    if (is_alpha(c)) {
+    if (begins_word(lexer)) {
         const size_t start = lexer->at;
-        while (is_alnum(peek(lexer)))
-            lexer->at++;
+        skip_word(lexer, false);
         return token(lexer, QUERY_TOKEN_IDENTIFIER, start);
     }
     if (c == '"' || c == '\'')

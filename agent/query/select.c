@@ -265,10 +265,11 @@ static bool scan(struct selection *s, const struct query_select *select)
     const int r = source ? source->scan(source->ctx, select, &visitor) : 0;
     if (s->eval->error.fault != QUERY_FAULT_NONE)
         return false;
-    if (r != 0)
+    if (r != 0) {
+        const char *const why = r < -1000 ? weir_strerror(r) : strerrordesc_np(-r);
         return query_fail(&s->eval->error, QUERY_FAULT_INTERNAL, QUERY_NOWHERE,
-                          "reading the store failed: %s",
-                          r < -1000 ? weir_strerror(r) : strerror(-r));
+                          "reading the store failed: %s", why ? why : "unknown error");
+    }
     return true;
 }
 
@@ -423,7 +424,7 @@ bool query_select_range(struct query_eval *eval, const struct query_node *range,
                                         .coarse_until_ns = at,
                                         .counts_only = !s.metric_ok[METRIC_DURATION]};
     s.seen_after_ns = INT64_MIN;
-    *ret_seconds = (double)(span / MS_NS) / 1000;
+    *ret_seconds = (double)llround(range->u.range.span.seconds * 1000) / 1000;
     return collect(&s, &select, ret_vector);
 }
 

@@ -16,21 +16,18 @@
 #define AGENT_VERSION "7.65.0" /* tracers compare it */
 #define RATES_BODY "{\"rate_by_service\":{\"service:,env:\":1}}"
 #define RATES_VERSION "1" /* of RATES_BODY, which never changes */
-enum { HEADERS_MAX = 4 };
-
-/* Every answer but /info's own carries these: a tracer reads /info again when the state changes. */
-static size_t state_headers(const struct receive *r, struct net_header *headers)
-{
-    headers[0] = (struct net_header){"Datadog-Agent-Version", AGENT_VERSION};
-    headers[1] = (struct net_header){"Datadog-Agent-State", r->info_state};
-    return 2;
-}
+enum { HEADERS_MAX = 3 };
 
 static void answer(const struct receive *r, struct net_request *req, int status, const char *type,
                    const char *text, const struct net_header *extra)
 {
+    const struct receive_side *const side = &r->datadog;
     struct net_header headers[HEADERS_MAX];
-    size_t count = state_headers(r, headers);
+    size_t count = 0;
+    while (count < side->header_count) {
+        headers[count] = side->headers[count];
+        count++;
+    }
     if (extra)
         headers[count++] = *extra;
     net_respond(req, status, type, text, strlen(text), headers, count);
@@ -217,5 +214,13 @@ void receive_datadog_init(struct receive *r)
     for (size_t i = 0; i < sizeof digest; i++)
         (void)snprintf(r->info_state + 2 * i, 3, "%02x", digest[i]);
     r->datadog = (struct receive_side){
-        .receive = r, .defs = defs, .def_count = sizeof defs / sizeof *defs, .refuse = refuse};
+        .receive = r,
+        .defs = defs,
+        .def_count = sizeof defs / sizeof *defs,
+        .refuse = refuse,
+        /* Not of /info's own answer: a tracer reads /info again when the state is another. */
+        .headers = {{"Datadog-Agent-Version", AGENT_VERSION},
+                    {"Datadog-Agent-State", r->info_state}},
+        .header_count = 2,
+    };
 }

@@ -28,6 +28,8 @@ struct receive_side {
     struct receive *receive;
     const struct receive_def *defs;
     size_t def_count;
+    struct net_header headers[2]; /* of every answer */
+    size_t header_count;
     /* How this protocol says no. */
     void (*refuse)(struct receive *r, struct net_request *req, int status, const char *text,
                    const struct net_header *extra);

@@ -201,7 +201,13 @@ static void on_refused(void *ctx, const struct net_request *req, enum net_refusa
 struct net_service receive_service_of(struct receive_side *side)
 {
     return (struct net_service){
-        .ctx = side, .route = on_route, .handle = on_handle, .refused = on_refused};
+        .ctx = side,
+        .route = on_route,
+        .handle = on_handle,
+        .refused = on_refused,
+        .headers = side->headers,
+        .header_count = side->header_count,
+    };
 }
 
 struct net_service receive_datadog_service(struct receive *r)

@@ -81,6 +81,10 @@ static const struct metrics_row store_rows[] = {
             "Rows written to the store by this process."),
     COUNTER(store_counts, rows_removed, "weir_store_rows_removed_total",
             "Rows that retention removed."),
+    COUNTER(store_counts, totals_failed, "weir_store_totals_failed_total",
+            "Sketches that could not be merged into the total of what retention removed."),
+    COUNTER(store_counts, replaced, "weir_store_replaced_total",
+            "Corrupt files of the store that were set aside."),
     GAUGE(store_counts, series, "weir_store_series", "Series in the store."),
     GAUGE(store_counts, file_bytes, "weir_store_size_bytes", "Bytes of the store on disk."),
 };
@@ -155,15 +159,13 @@ static void write_store(const struct self_figures *f, struct self_text *t)
 {
     gauge_u64(t, "weir_store_up", "1 if the last attempt to write to the store succeeded.",
               f->pipeline.store_ok);
-    if (!f->has_store)
-        return;
-    metrics_table(t, store_rows, COUNT_OF(store_rows), &f->store);
+    metrics_table(t, store_rows, COUNT_OF(store_rows), &f->pipeline.store);
     gauge_double(t, "weir_store_oldest_timestamp_seconds",
                  "Start of the oldest window in the store; 0 when it is empty.",
-                 (double)f->store.oldest_start_ns / 1e9);
+                 (double)f->pipeline.store.oldest_start_ns / 1e9);
     gauge_double(t, "weir_store_newest_timestamp_seconds",
                  "Start of the newest window in the store; 0 when it is empty.",
-                 (double)f->store.newest_start_ns / 1e9);
+                 (double)f->pipeline.store.newest_start_ns / 1e9);
 }
 
 static void write_process(const struct self_figures *f, struct self_text *t)

@@ -8,14 +8,11 @@
 #include "net/http.h"
 #include "pipeline/pipeline.h"
 #include "self/text.h"
-#include "store/store.h"
 
 #define SELF_SERVERS_MAX 4
 
 struct self_figures {
     struct pipeline_health pipeline;
-    struct store_counts store;
-    bool has_store; /* store is filled */
     const char *server_names[SELF_SERVERS_MAX];
     struct net_counts servers[SELF_SERVERS_MAX];
     size_t server_count;

@@ -77,8 +77,9 @@ static void put_process(struct self_text *t, const struct pipeline_health *h)
     put_u64(t, "stored", h->batches_stored);
     put_u64(t, "pending", h->batches_pending);
     put_u64(t, "lost", h->batches_lost);
-    self_text_puts(t, "\"lost_spans\":");
-    self_text_u64(t, h->lost_spans);
+    put_u64(t, "lost_spans", h->lost_spans);
+    self_text_puts(t, "\"lost_weight\":");
+    self_text_u64(t, h->lost_weight);
     self_text_puts(t, "}");
 }
 
@@ -86,6 +87,8 @@ static const char *state_of(const struct pipeline_window *w)
 {
     if (w->info.flags & WEIR_BATCH_OPEN)
         return "open";
+    if (w->lost)
+        return "lost";
     return w->stored ? "stored" : "sealed";
 }
 

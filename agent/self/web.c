@@ -16,7 +16,7 @@
 
 #define API_MAX_BODY_BYTES ((size_t)1 << 20)
 #define PAGE_MAX_BODY_BYTES ((size_t)64 << 10)
-#define WINDOWS_MAX 1024 /* as many sealed ones as the pipeline keeps; and open ones */
+#define WINDOWS_MAX PIPELINE_RECENT_MAX /* of sealed ones, and as many open ones */
 #define TEXT "text/plain; charset=utf-8"
 
 struct web {
@@ -99,8 +99,9 @@ static size_t open_windows(struct pipeline *p, struct pipeline_window *windows, 
     size_t n = 0;
     for (size_t i = count; i > 0; i--) {
         if (n < cap) {
+            windows[n] = (struct pipeline_window){.stored = false, .lost = false};
             weir_batch_get_info(batches[i - 1], &windows[n].info);
-            windows[n++].stored = false;
+            n++;
         }
         weir_batch_release(batches[i - 1]);
     }
@@ -177,13 +178,12 @@ static void web_route(void *ctx, const struct net_request *req, struct net_route
         ret_route->body = NET_BODY_TAKE;
         ret_route->max_body_bytes = API_MAX_BODY_BYTES;
     }
-    ret_route->data = (void *)(uintptr_t)page;
 }
 
 static void web_handle(void *ctx, struct net_request *req)
 {
     struct web *const web = ctx;
-    const struct page *const page = net_request_data(req);
+    const struct page *const page = page_of(web, net_request_path(req)); /* again: it is cheap */
     const enum net_method method = net_request_method(req);
     const bool reads = method == NET_GET || method == NET_HEAD;
     if (!reads && !(page == &api_page && method == NET_POST)) {

@@ -20,7 +20,7 @@ struct web_opts {
     void *ctx;                 /* of the functions below */
     /* Answer a request of /api/v1/, now or later. NULL: 404. */
     void (*api)(void *ctx, struct net_request *req);
-    /* Add what only the caller knows: store and servers. */
+    /* Add what only the caller knows: the servers. */
     void (*fill)(void *ctx, struct self_figures *figures);
     /* Write further families of /metrics; may be NULL. */
     void (*more)(void *ctx, struct self_text *text);

@@ -108,6 +108,16 @@ int wr_ring_new(struct wr_inbox *inbox, size_t capacity, uint32_t flags, struct 
  * Nothing is claimed until wr_ring_advance. Threads: producer.
  */
 struct wr_record *wr_ring_reserve(struct wr_ring *ring, size_t bytes);
+/* The same, at the place where at stands alone and by what was last known of the owner: no wrap,
+ * no look at a shared line. */
+static inline struct wr_record *wr_ring_try_here(struct wr_ring *ring, size_t bytes)
+{
+    const uint64_t to_edge = ring->mask + 1 - (ring->at & ring->mask);
+    const uint64_t room = ring->mask + 1 - (ring->at - ring->head_seen);
+    if (to_edge < bytes || room < bytes)
+        return NULL;
+    return (struct wr_record *)(void *)(ring->bytes + (ring->at & ring->mask));
+}
 /* The record just reserved is record->bytes long: the next goes behind it. */
 static inline void wr_ring_advance(struct wr_ring *ring, const struct wr_record *record)
 {

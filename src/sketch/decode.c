@@ -244,38 +244,49 @@ static void read_totals(struct reader *r, struct decoded *d)
         refuse(r, WEIR_EFORMAT);
 }
 
+static bool same_bits(double a, double b)
+{
+    uint64_t bits[2];
+    memcpy(&bits[0], &a, sizeof a);
+    memcpy(&bits[1], &b, sizeof b);
+    return bits[0] == bits[1];
+}
+
 /* The sum and the extremes are spelled as the encoder spells them. */
 static bool spelled_well(const struct weir_sketch *t)
 {
     if (t->grid == WEIR_GRID_NS)
         return true;
-    double parts[4] = {0, 0, t->min.value + 0.0, t->max.value + 0.0};
-    const double given[4] = {t->sum.value.sum, t->sum.value.rest, t->min.value, t->max.value};
-    wr_sketch_sum_split(t, &parts[0], &parts[1]);
-    return memcmp(parts, given, sizeof parts) == 0;
+    double hi;
+    double lo;
+    wr_sketch_sum_split(t, &hi, &lo);
+    return same_bits(hi, t->sum.value.sum) && same_bits(lo, t->sum.value.rest) &&
+           same_bits(t->min.value + 0.0, t->min.value) &&
+           same_bits(t->max.value + 0.0, t->max.value);
 }
 
-/* The extremes are of the bins that are there. */
-static bool extremes_match(const struct decoded *d)
+/* The maximum is of the bins that are there. */
+static bool max_matches(const struct decoded *d)
 {
-    const struct weir_sketch *const t = &d->totals;
     int32_t index = 0;
-    const enum wr_sign max = wr_sketch_place(t, &t->max, &index);
-    if (d->flags & FLAG_POS) {
-        if (max != WR_POSITIVE || index != d->pos.sizes.last)
-            return false;
-    } else if (max != (d->flags & FLAG_ZERO ? WR_ZERO : WR_NEGATIVE)) {
-        return false;
-    } else if (max == WR_NEGATIVE && index > d->neg.sizes.first) {
-        return false;
-    }
-    const enum wr_sign min = wr_sketch_place(t, &t->min, &index);
-    if (d->flags & FLAG_NEG)
-        return min == WR_NEGATIVE && index == d->neg.sizes.last;
+    const enum wr_sign place = wr_sketch_place(&d->totals, &d->totals.max, &index);
+    if (d->flags & FLAG_POS)
+        return place == WR_POSITIVE && index == d->pos.sizes.last;
     if (d->flags & FLAG_ZERO)
-        return min == WR_ZERO;
-    /* lower than the lowest bin: it was collapsed */
-    return min == WR_POSITIVE && index <= d->pos.sizes.first;
+        return place == WR_ZERO;
+    /* nearer zero than the lowest bin: that one was collapsed */
+    return place == WR_NEGATIVE && index <= d->neg.sizes.first;
+}
+
+static bool min_matches(const struct decoded *d)
+{
+    int32_t index = 0;
+    const enum wr_sign place = wr_sketch_place(&d->totals, &d->totals.min, &index);
+    if (d->flags & FLAG_NEG)
+        return place == WR_NEGATIVE && index == d->neg.sizes.last;
+    if (d->flags & FLAG_ZERO)
+        return place == WR_ZERO;
+    return place == WR_POSITIVE && index <= d->pos.sizes.first;
 }
 
 static bool totals_match(const struct decoded *d)
@@ -331,7 +342,7 @@ static int scan(struct reader *r, uint8_t grid, struct decoded *d)
     if (r->at != r->end)
         return WEIR_EFORMAT;
     if (d->flags & FLAG_CONTENT &&
-        !(totals_match(d) && spelled_well(&d->totals) && extremes_match(d)))
+        !(totals_match(d) && spelled_well(&d->totals) && max_matches(d) && min_matches(d)))
         return WEIR_EFORMAT;
     return WEIR_OK;
 }

@@ -12,10 +12,12 @@ extern const double wr_mapping_values[WR_MAPPING_SUB];
 
 #include "sketch/bounds.inc"
 
+/* NOLINTBEGIN(misc-redundant-expression): two files have to say the same */
 _Static_assert(BOUNDS_SCALE == WR_MAPPING_SCALE, "bounds.inc is of another scale");
 _Static_assert(BOUNDS_CELL_BITS == WR_MAPPING_CELL_BITS, "bounds.inc has other cells");
-_Static_assert(BOUNDS_VALUE_FIRST == 0, "an octave of values starts at a bound");
+_Static_assert(!BOUNDS_VALUE_FIRST, "an octave of values starts at a bound");
 _Static_assert(BOUNDS_NS_FIRST == WR_MAPPING_NS_FIRST, "bounds.inc is of another grid");
+/* NOLINTEND(misc-redundant-expression) */
 
 /* floor(index / 64), also below zero. */
 static int32_t octave_of(int32_t index)

@@ -2,7 +2,7 @@
 /* key: see key.h. The order of the calls in wr_key_build is the order of the fields. */
 #include "stats/key.h"
 
-#include "base/bits.h"
+#include "base/bytes.h"
 #include "stats/text.h"
 
 /* Enough for any number as text. */
@@ -30,7 +30,7 @@ WR_INLINE void put(struct writer *w, enum wr_field field, const char *text, size
     if (len == 0)
         return;
     size_t written = len;
-    if (WR_UNLIKELY(len > limit) || WR_UNLIKELY(wr_text_copy(w->at + 2, text, len) != 0)) {
+    if (WR_UNLIKELY(len > limit) || WR_UNLIKELY(wr_copy_ascii(w->at + 2, text, len) != 0)) {
         written = put_slow(w, text, len, limit);
         if (written == 0)
             return;
@@ -68,12 +68,10 @@ static void put_number(struct writer *w, enum wr_field field, int64_t v)
 
 /* Any value as label text: whole doubles as integers, others not at all (no text is exact and short
  * at once, and no label of the table is a fraction). */
-static void put_value(struct writer *w, enum wr_field field, const struct weir_value *v,
-                      size_t limit)
+static WR_NOINLINE void put_other(struct writer *w, enum wr_field field, const struct weir_value *v)
 {
     switch ((enum weir_value_type)v->type) {
     case WEIR_VALUE_BYTES:
-        put(w, field, v->v.ptr, v->len, limit);
         break;
     case WEIR_VALUE_INT:
         put_number(w, field, v->v.i);
@@ -93,6 +91,15 @@ static void put_value(struct writer *w, enum wr_field field, const struct weir_v
     case WEIR_VALUE_NONE:
         break;
     }
+}
+
+WR_INLINE void put_value(struct writer *w, enum wr_field field, const struct weir_value *v,
+                         size_t limit)
+{
+    if (WR_LIKELY(v->type == WEIR_VALUE_BYTES))
+        put(w, field, v->v.ptr, v->len, limit);
+    else
+        put_other(w, field, v);
 }
 
 static const struct weir_value *slot_of(const struct weir_span *span, size_t slot)
@@ -248,11 +255,9 @@ static size_t value_bound(const struct weir_value *v, size_t limit)
     return v->type == WEIR_VALUE_BYTES ? 2 + wr_text_bound(v->len, limit) : 2 + NUMBER_MAX;
 }
 
-size_t wr_key_bound(const struct wr_schema *schema, const struct weir_span *span,
-                    struct weir_bytes lang)
+size_t wr_key_bound(const struct weir_span *span)
 {
-    (void)schema;
-    (void)lang; /* an unnamed service is shorter than the limit of a service */
+    /* An unnamed service is shorter than the limit of a service. */
     size_t n = 8 + 2 + WR_SHORT_MAX + 2 + wr_text_bound(span->name.len, WR_SHORT_MAX) + 2 +
                wr_text_bound(either(span->resource, span->name).len, WR_RESOURCE_MAX) + 2 +
                wr_text_bound(span->type.len, WR_SHORT_MAX) + 3;

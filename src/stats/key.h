@@ -6,14 +6,14 @@
 
 /* What the fields' repair had to do. */
 struct wr_key_notes {
-    uint32_t repaired;
-    uint32_t truncated;
-    uint32_t bad_status;
+    uint64_t repaired;
+    uint64_t truncated;
+    uint64_t bad_status;
 };
 
-/* No key of this span is longer. */
-size_t wr_key_bound(const struct wr_schema *schema, const struct weir_span *span,
-                    struct weir_bytes lang);
+/* No key of this span is longer; none is longer than WR_KEY_MAX. */
+size_t wr_key_bound(const struct weir_span *span);
+enum { WR_KEY_MAX = 8 + 2 * (2 + WR_RESOURCE_MAX) + (WR_FIELDS_MAX - 2) * (2 + WR_TAG_MAX) };
 
 /*
  * Write the key of span at dst, which has room for wr_key_bound; returns its length.

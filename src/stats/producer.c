@@ -66,18 +66,18 @@ void weir_stats_begin(struct weir_producer *producer, const struct weir_source *
 static void settle_time(struct weir_producer *p, const struct weir_span *span,
                         struct wr_record *rec)
 {
-    struct wr_producer_counts *const c = &p->ring->counts;
+    struct wr_notes *const c = &p->notes;
     int64_t start = span->start_ns;
     int64_t duration = span->duration_ns;
     if (span->flags & (WEIR_SPAN_NO_END | WEIR_SPAN_NO_START)) {
-        count(&c->time_missing, 1);
+        c->time_missing++;
         if (span->flags & WEIR_SPAN_NO_END)
             start = p->source.now_ns;
         duration = 0;
     }
     if (duration < 0) {
         /* The end is where it was said to be; what is negative is the length. */
-        count(&c->negative_duration, 1);
+        c->negative_duration++;
         if (!(span->flags & WEIR_SPAN_DD))
             start = wr_sat_add_i64(start, duration);
         duration = 0;
@@ -88,7 +88,7 @@ static void settle_time(struct weir_producer *p, const struct weir_span *span,
         end = start;
     }
     if ((span->flags & WEIR_SPAN_DD) && start < year_2000_ns) {
-        count(&c->before_2000, 1);
+        c->before_2000++;
         end = p->source.now_ns;
     }
     rec->end_ns = end;
@@ -101,7 +101,7 @@ static uint64_t settle_weight(struct weir_producer *p, const struct weir_span *s
         return WEIR_WEIGHT_ONE;
     if (span->weight <= weight_max)
         return span->weight;
-    count(&p->ring->counts.weight_capped, 1);
+    p->notes.weight_capped++;
     return weight_max;
 }
 
@@ -152,14 +152,30 @@ static int trace_grow(struct weir_producer *p)
     return WEIR_OK;
 }
 
-static void count_notes(struct wr_producer_counts *c, const struct wr_key_notes *notes)
+/* What was mended counts when the payload does. */
+static void count_notes(struct weir_producer *p)
 {
-    if (notes->repaired)
-        count(&c->utf8_repaired, notes->repaired);
-    if (notes->truncated)
-        count(&c->truncated, notes->truncated);
-    if (notes->bad_status)
-        count(&c->bad_status, notes->bad_status);
+    struct wr_producer_counts *const c = &p->ring->counts;
+    const struct wr_notes *const n = &p->notes;
+    count(&c->negative_duration, n->negative_duration);
+    count(&c->time_missing, n->time_missing);
+    count(&c->before_2000, n->before_2000);
+    count(&c->weight_capped, n->weight_capped);
+    count(&c->utf8_repaired, n->key.repaired);
+    count(&c->truncated, n->key.truncated);
+    count(&c->bad_status, n->key.bad_status);
+}
+
+/* Room for any key, where there is so much; its own bound is worked out only near the ring's end.
+ */
+static struct wr_record *room_for(struct weir_producer *p, const struct weir_span *span)
+{
+    const size_t most = (sizeof(struct wr_record) + WR_KEY_MAX + 7) & ~(size_t)7;
+    struct wr_record *const rec = wr_ring_try_here(p->ring, most);
+    if (WR_LIKELY(rec != NULL))
+        return rec;
+    return wr_ring_reserve(p->ring,
+                           (sizeof(struct wr_record) + wr_key_bound(span) + 7) & ~(size_t)7);
 }
 
 int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
@@ -168,22 +184,19 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
     if (p->trace_count == p->trace_cap && trace_grow(p) != WEIR_OK)
         return WEIR_ENOMEM;
     const struct wr_schema *const schema = &p->stats->schema;
-    const size_t bound = wr_key_bound(schema, span, p->source.lang);
-    struct wr_record *const rec = wr_ring_reserve(p->ring, (sizeof *rec + bound + 7) & ~(size_t)7);
+    struct wr_record *const rec = room_for(p, span);
     if (!rec)
         return WEIR_EFULL;
     struct wr_traced *const t = &p->trace[p->trace_count++];
     struct weir_bytes service;
-    struct wr_key_notes notes = {0};
     const size_t key_bytes =
-        wr_key_build(schema, span, p->source.lang, wr_record_key(rec), &service, &notes);
+        wr_key_build(schema, span, p->source.lang, wr_record_key(rec), &service, &p->notes.key);
     rec->key_bytes = (uint16_t)key_bytes;
     rec->bytes = (uint32_t)((sizeof *rec + key_bytes + 7) & ~(size_t)7);
     rec->hash = wr_hash(wr_record_key(rec), key_bytes, p->stats->seed);
     rec->flags = span->flags & WEIR_SPAN_ERROR ? WR_RECORD_ERROR : 0;
     rec->weight = settle_weight(p, span);
     settle_time(p, span, rec);
-    count_notes(&p->ring->counts, &notes);
     *t = (struct wr_traced){.ring_at = p->ring->at,
                             .trace_id = span->trace_id,
                             .span_id = span->span_id,
@@ -212,6 +225,11 @@ void weir_stats_commit(struct weir_producer *producer)
 {
     count(&producer->ring->counts.received, producer->committable);
     producer->committable = 0;
+    static const struct wr_notes none;
+    if (memcmp(&producer->notes, &none, sizeof none) != 0) {
+        count_notes(producer);
+        producer->notes = none;
+    }
     wr_ring_commit(producer->ring, producer->trace_at);
 }
 
@@ -219,6 +237,7 @@ void weir_stats_abandon(struct weir_producer *producer)
 {
     producer->trace_count = 0;
     producer->committable = 0;
+    producer->notes = (struct wr_notes){0};
     wr_ring_rewind(producer->ring, producer->ring->tail_own);
     producer->trace_at = producer->ring->at;
 }

@@ -52,7 +52,7 @@ struct wr_schema {
 int wr_schema_init(struct wr_schema *schema, const struct weir_stats_opts *opts);
 void wr_schema_done(struct wr_schema *schema);
 
-/* wr_labels_fn over a schema. */
-size_t wr_schema_labels(const void *schema, const char *key, size_t key_bytes,
+/* wr_labels_fn; ctx is a schema. */
+size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
                         struct weir_label *labels, size_t cap);
 #endif

@@ -3,7 +3,7 @@
 #define WR_STATS_STATS_H
 /* stats, the inside: a schema over a shard, and the producers. */
 #include "aggregate/shard.h"
-#include "stats/schema.h"
+#include "stats/key.h"
 
 struct weir_stats {
     struct weir_alloc alloc;
@@ -33,6 +33,15 @@ enum wr_mark {
     WR_MARK_PARTIAL = 1 << 3
 };
 
+/* What had to be mended in spans that are not committed yet. */
+struct wr_notes {
+    uint64_t negative_duration;
+    uint64_t time_missing;
+    uint64_t before_2000;
+    uint64_t weight_capped;
+    struct wr_key_notes key;
+};
+
 struct weir_producer {
     struct weir_stats *stats;
     struct wr_ring *ring;
@@ -44,6 +53,7 @@ struct weir_producer {
     size_t trace_cap;
     uint32_t *parents; /* hash table of span ids, see trace.c; a power of two */
     size_t parents_cap;
+    struct wr_notes notes;
 };
 
 /* trace.c: top level and eligibility of the open trace, written into its records. */

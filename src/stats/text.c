@@ -177,6 +177,7 @@ static bool is_hex(char c)
 
 /* RFC 4291 §2.2: groups of 1..4 hex digits, one "::" at most, an IPv4 tail allowed; a zone
  * ("%eth0", RFC 4007 §11) may follow. */
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): the grammar reads best in one piece */
 static bool is_ipv6(const char *text, size_t len)
 {
     const char *const zone = memchr(text, '%', len);

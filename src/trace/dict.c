@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dict: see dict.h. */
 #include "trace/dict.h"
-#include "trace/hash.h"
+#include "base/hash.h"
 
 #define FIRST_ENTRIES 64
 
@@ -112,7 +112,7 @@ static int add_text(struct wr_trace_dict *d, struct weir_bytes s, size_t *ret_of
 
 int wr_trace_dict_index(struct wr_trace_dict *d, struct weir_bytes s, uint32_t *ret_index)
 {
-    const uint32_t hash = (uint32_t)wr_trace_hash(s, d->seed);
+    const uint32_t hash = (uint32_t)wr_hash(s.len ? s.ptr : "", s.len, d->seed);
     if (d->slot_count) {
         const struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
         if (slot->index1) {

@@ -77,10 +77,8 @@ char *wr_trace_raw_metric(char *at, const struct weir_trace_metric *m)
 {
     if (!m->integral)
         return wr_mp_raw_double(at, m->value);
-    if (m->value < 0)
-        return wr_mp_raw_int(at, wr_i64_from_double(m->value));
     if (m->value < 0x1p63)
-        return wr_mp_raw_uint(at, (uint64_t)wr_i64_from_double(m->value));
+        return wr_mp_raw_int(at, (int64_t)m->value);
     /* [2^63, 2^64): exact, as doubles here are multiples of 2^11 */
     return wr_mp_raw_uint(at,
                           (UINT64_C(1) << 63) + (uint64_t)wr_i64_from_double(m->value - 0x1p63));
@@ -90,34 +88,31 @@ static bool metric_is_valid(const struct weir_trace_metric *m)
 {
     if (!m->integral)
         return true;
-    return m->value >= -0x1p63 && m->value < 0x1p64 && trunc(m->value) == m->value;
+    if (m->value >= -0x1p63 && m->value < 0x1p63) /* nearly always; and no call of libm's trunc */
+        return (double)(int64_t)m->value == m->value;
+    return m->value >= 0x1p63 && m->value < 0x1p64; /* doubles there are integers */
 }
 
-static int check_strings(const struct weir_trace_encoder *e, const struct weir_bytes *const *list,
-                         size_t count)
+static inline int check_string(const struct weir_trace_encoder *e, struct weir_bytes s)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (list[i]->len > 0 && !list[i]->ptr)
-            return WEIR_EINVAL;
-        if (list[i]->len > UINT32_MAX)
-            return WEIR_ERANGE;
-        if (list[i]->len > e->max_bytes)
-            return WEIR_EFULL;
-    }
-    return WEIR_OK;
+    if (WR_UNLIKELY(s.len > 0 && !s.ptr))
+        return WEIR_EINVAL;
+    if (WR_LIKELY(s.len <= e->max_bytes && s.len <= UINT32_MAX))
+        return WEIR_OK;
+    return s.len > UINT32_MAX ? WEIR_ERANGE : WEIR_EFULL;
 }
 
 static int check_tags(const struct weir_trace_encoder *e, const struct weir_trace_span *s)
 {
     for (size_t i = 0; i < s->meta_count; i++) {
-        const struct weir_bytes *const list[] = {&s->meta[i].key, &s->meta[i].value};
-        const int err = check_strings(e, list, 2);
+        int err = check_string(e, s->meta[i].key);
+        if (!err)
+            err = check_string(e, s->meta[i].value);
         if (err)
             return err;
     }
     for (size_t i = 0; i < s->metric_count; i++) {
-        const struct weir_bytes *const list[] = {&s->metrics[i].key};
-        const int err = check_strings(e, list, 1);
+        const int err = check_string(e, s->metrics[i].key);
         if (err)
             return err;
         if (!metric_is_valid(&s->metrics[i]))
@@ -128,8 +123,13 @@ static int check_tags(const struct weir_trace_encoder *e, const struct weir_trac
 
 static int check_span(const struct weir_trace_encoder *e, const struct weir_trace_span *s)
 {
-    const struct weir_bytes *const list[] = {&s->service, &s->name, &s->resource, &s->type};
-    const int err = check_strings(e, list, 4);
+    int err = check_string(e, s->service);
+    if (!err)
+        err = check_string(e, s->name);
+    if (!err)
+        err = check_string(e, s->resource);
+    if (!err)
+        err = check_string(e, s->type);
     if (err)
         return err;
     if ((s->meta_count && !s->meta) || (s->metric_count && !s->metrics))

@@ -4,9 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "trace/hash.h"
+#include "base/hash.h"
 
-#define MARK_BITS 1024
+#define MARK_BITS 1024 /* 2 to the 10th: the top 10 bits of a mark choose one */
+#define FEW_KEYS 6
 /* Past it the bitmap says "perhaps" for nearly every span: half of 1,024 bits of 40 keys. */
 #define BITMAP_MAX_KEYS 40
 
@@ -32,7 +33,7 @@ static const struct weir_bytes *key_at(const struct weir_bytes *first, size_t st
 }
 
 /* Length, first and last bytes: equal keys give equal marks, that is all it must do. */
-static WR_WRAPS uint32_t cheap_mark(struct weir_bytes k)
+static WR_WRAPS uint64_t cheap_mark(struct weir_bytes k)
 {
     uint64_t head = 0;
     uint64_t tail = 0;
@@ -46,16 +47,30 @@ static WR_WRAPS uint32_t cheap_mark(struct weir_bytes k)
         for (size_t i = 0; i < k.len; i++)
             head = head << 8 | (unsigned char)k.ptr[i];
     }
-    const uint64_t mixed =
-        (head ^ (tail << 29 | tail >> 35) ^ k.len) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(mixed >> 54); /* the top 10 bits: < MARK_BITS */
+    return (head ^ (tail << 29 | tail >> 35) ^ k.len) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* A few marks are compared with each other: cheaper than clearing the bitmap. */
+static bool few_may_repeat(const struct weir_bytes *first, size_t stride, size_t count)
+{
+    uint64_t marks[FEW_KEYS];
+    for (size_t i = 0; i < count; i++) {
+        marks[i] = cheap_mark(*key_at(first, stride, i));
+        for (size_t j = 0; j < i; j++) {
+            if (marks[j] == marks[i])
+                return true;
+        }
+    }
+    return false;
 }
 
 static bool may_repeat(const struct weir_bytes *first, size_t stride, size_t count)
 {
+    if (count <= FEW_KEYS)
+        return few_may_repeat(first, stride, count);
     uint64_t marks[MARK_BITS / 64] = {0};
     for (size_t i = 0; i < count; i++) {
-        const uint32_t m = cheap_mark(*key_at(first, stride, i));
+        const uint64_t m = cheap_mark(*key_at(first, stride, i)) >> 54; /* < MARK_BITS */
         const uint64_t bit = UINT64_C(1) << (m & 63);
         if (marks[m >> 6] & bit)
             return true;
@@ -92,7 +107,7 @@ static bool insert(struct wr_trace_unique *u, size_t mask, const struct weir_byt
                    size_t stride, size_t i)
 {
     const struct weir_bytes k = *key_at(first, stride, i);
-    for (size_t at = wr_trace_hash(k, u->seed) & mask;; at = (at + 1) & mask) {
+    for (size_t at = wr_hash(k.len ? k.ptr : "", k.len, u->seed) & mask;; at = (at + 1) & mask) {
         if (u->slots[at] == 0) {
             u->slots[at] = (uint32_t)i + 1;
             return true;

@@ -72,11 +72,12 @@ static int put_metrics(struct weir_trace_encoder *e, const struct weir_trace_spa
         if (err)
             return err;
     }
-    wr_out_put(&e->body,
-               "\xa7"
-               "metrics",
-               8);
-    wr_mp_put_map(&e->body, kept);
+    char *head = wr_out_reserve(&e->body, 8 + WR_MP_HEAD_MAX);
+    if (!head)
+        return e->body.err;
+    head = PUT(head, "\xa7"
+                     "metrics");
+    wr_out_commit(&e->body, wr_mp_raw_map(head, (uint32_t)kept));
     for (size_t i = 0; i < s->metric_count; i++) {
         if (drop && drop[i])
             continue;
@@ -100,11 +101,12 @@ static int put_meta(struct weir_trace_encoder *e, const struct weir_trace_span *
         if (err)
             return err;
     }
-    wr_out_put(&e->body,
-               "\xa4"
-               "meta",
-               5);
-    wr_mp_put_map(&e->body, kept);
+    char *head = wr_out_reserve(&e->body, 5 + WR_MP_HEAD_MAX);
+    if (!head)
+        return e->body.err;
+    head = PUT(head, "\xa4"
+                     "meta");
+    wr_out_commit(&e->body, wr_mp_raw_map(head, (uint32_t)kept));
     for (size_t i = 0; i < s->meta_count; i++) {
         if (drop && drop[i])
             continue;

@@ -126,12 +126,44 @@ static inline char *wr_mp_raw_str_head(char *at, uint32_t len)
     return at + 5;
 }
 
+/*
+ * memcpy for texts that are mostly short: up to 32 bytes as two loads and two stores that overlap,
+ * without the call (v0.4 spans of contracts trace-encoding §2.7: 10 to 14 million a second).
+ */
+static inline void wr_mp_raw_copy(char *at, const char *from, size_t n)
+{
+    if (n > 32) {
+        memcpy(at, from, n);
+    } else if (n >= 16) {
+        uint64_t v[4];
+        memcpy(v, from, 16);
+        memcpy(v + 2, from + n - 16, 16);
+        memcpy(at, v, 16);
+        memcpy(at + n - 16, v + 2, 16);
+    } else if (n >= 8) {
+        const uint64_t first = wr_load64le(from);
+        const uint64_t last = wr_load64le(from + n - 8);
+        wr_store64le(at, first);
+        wr_store64le(at + n - 8, last);
+    } else if (n >= 4) {
+        const uint32_t first = wr_load32le(from);
+        const uint32_t last = wr_load32le(from + n - 4);
+        wr_store32le(at, first);
+        wr_store32le(at + n - 4, last);
+    } else if (n > 0) { /* 1, 2 or 3: the first, the middle and the last, which may be one */
+        const char middle = from[n / 2];
+        const char last = from[n - 1];
+        at[0] = from[0];
+        at[n / 2] = middle;
+        at[n - 1] = last;
+    }
+}
+
 /* At most WR_MP_HEAD_MAX + len bytes. */
 static inline char *wr_mp_raw_str(char *at, const char *ptr, uint32_t len)
 {
     at = wr_mp_raw_str_head(at, len);
-    if (len)
-        memcpy(at, ptr, len);
+    wr_mp_raw_copy(at, ptr, len);
     return at + len;
 }
 

@@ -27,6 +27,8 @@ class Recorded:
         self.headers = [tuple(h) for h in json.loads(row[6])]
         with open(os.path.join(RECORDED, self.folder, self.file), "rb") as f:
             self.body = f.read()
+        if len(self.body) != int(row[5]):
+            raise AssertionError("%s is damaged: %d bytes, recorded were %s" % (self.file, len(self.body), row[5]))
         self.chunks = json.loads(self.framing[len("chunked"):] or "null") if self.framing.startswith("chunked") else None
 
     def decoded(self):

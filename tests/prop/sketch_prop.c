@@ -329,7 +329,7 @@ TEST(random_bytes_are_refused_or_read_as_their_own_form)
 {
     struct t_rng r = t_rng(t_seed() + 4);
     struct weir_sketch *into[2] = {t_sketch(WEIR_GRID_VALUE, 65536), t_sketch(WEIR_GRID_NS, 65536)};
-    uint8_t bytes[80];
+    uint8_t bytes[80] = {0};
     for (int round = 0; round < 40000; round++) {
         const size_t n = t_below(&r, sizeof bytes);
         for (size_t i = 0; i < n; i++)

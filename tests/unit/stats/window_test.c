@@ -267,7 +267,8 @@ TEST(an_abandoned_payload_leaves_no_trace)
     const struct weir_stats_opts o = f_opts(&f);
     f_open(&f, &o);
     const struct weir_source source = {.now_ns = f.now};
-    const struct weir_span s = f_span("a", "r", f.now, 1000);
+    struct weir_span s = f_span("a", "r\xff", f.now, 1000);
+    s.duration_ns = -1;
     weir_stats_begin(f.p, &source);
     T_OK(weir_stats_add(f.p, &s));
     T_OK(weir_stats_trace_end(f.p));
@@ -280,6 +281,8 @@ TEST(an_abandoned_payload_leaves_no_trace)
     struct weir_stats_health h;
     weir_stats_get_health(f.st, &h);
     T_EQ_U64(h.received, 0);
+    T_EQ_U64(h.utf8_repaired, 0);
+    T_EQ_U64(h.negative_duration, 0);
     f_close(&f);
 }
 

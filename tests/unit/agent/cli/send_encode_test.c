@@ -194,11 +194,17 @@ static char *decode_raw(struct weir_bytes body)
     return text;
 }
 
+/* memmem, not strstr: a sanitizer's strstr looks for the end of the text each time. */
 static size_t occurrences(const char *text, const char *what)
 {
+    const char *const end = text + strlen(text);
     size_t n = 0;
-    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
-        n++;
+    for (const char *at = text; at; n++) {
+        at = memmem(at, (size_t)(end - at), what, strlen(what));
+        if (!at)
+            break;
+        at++;
+    }
     return n;
 }
 

@@ -180,6 +180,8 @@ TEST(a_name_nearly_ours_in_the_environment_is_refused_and_others_are_left_alone)
 {
     T_EQ_STR(refusal(NULL, ARGS("WEIR_LOG_LEVLE=info"), NONE),
              "WEIR_LOG_LEVLE: unknown name in the environment: did you mean WEIR_LOG_LEVEL?");
+    T_EQ_STR(refusal(NULL, ARGS("WEIR_CONFIG_FILE=/x"), NONE),
+             "WEIR_CONFIG_FILE: unknown name in the environment: did you mean WEIR_CONFIG?");
     T_EQ_STR(refusal(NULL, ARGS("WEIR_LOG_LEVEL="), NONE),
              "WEIR_LOG_LEVEL: \"\" is not one of debug|info|warn|error");
     T_EQ_STR(refusal(NULL, ARGS("WEIR_LOG_LEVEL"), NONE),

@@ -186,6 +186,48 @@ TEST(sealed_spans_reach_the_store_and_are_there_after_a_restart)
     rig_free(r);
 }
 
+/* As spans_now, of a query at the time now. */
+static uint64_t spans_until(struct rig *r, bool include_open, int64_t until_ns)
+{
+    struct pipeline_view *const v = pipeline_view_open(r->p, include_open);
+    T_TRUE(v);
+    const struct query_source *const source = pipeline_view_source(v);
+    const struct query_select select = {.after_ns = INT64_MIN, .until_ns = until_ns};
+    struct fx_view seen = {0};
+    const struct query_visitor visitor = fx_visitor(&seen);
+    T_OK(source->scan(source->ctx, &select, &visitor));
+    uint64_t hits = 0;
+    for (size_t i = 0; i < seen.count; i++)
+        hits += fx_running(&seen.seen[i]);
+    fx_view_clear(&seen);
+    pipeline_view_close(v);
+    return hits / WEIR_WEIGHT_ONE;
+}
+
+TEST(a_window_that_a_stop_sealed_early_is_shown_with_the_open_ones_until_its_end)
+{
+    struct rig *const r = rig_new(0);
+    /* All of the test within one window of ten seconds. */
+    while (plat_wall_ns() % (10 * FX_SECOND) > 7 * FX_SECOND)
+        (void)usleep(100000);
+    publish(r, "web", 5);
+    T_OK(pipeline_stop(r->p, 10 * FX_SECOND));
+    rig_end(r);
+    rig_start(r, 0);
+    publish(r, "web", 2);
+    const int64_t now = plat_wall_ns();
+    T_EQ_U64(spans_until(r, false, now), 0);
+    T_EQ_U64(spans_until(r, true, now), 7);
+    T_EQ_U64(spans_until(r, true, now - 20 * FX_SECOND), 0);
+    seal(r); /* waiting or stored: the same */
+    T_EQ_U64(spans_until(r, true, now), 7);
+    settle(r);
+    T_EQ_U64(spans_until(r, true, now), 7);
+    T_EQ_U64(spans_until(r, false, now), 0);
+    T_OK(pipeline_stop(r->p, 10 * FX_SECOND));
+    rig_free(r);
+}
+
 TEST(the_newest_windows_come_first_and_say_whether_they_are_stored)
 {
     struct rig *const r = rig_new(0);

@@ -260,6 +260,7 @@ TEST(a_body_past_25_mib_is_413_and_counted)
     const struct http_answer a =
         http_ask(&c, "POST /v0.4/traces HTTP/1.1\r\nHost: a\r\nContent-Length: 26214401\r\n\r\n");
     T_EQ_U64(a.status, 413);
+    T_EQ_STR(http_field(&a, "Datadog-Agent-Version"), "7.65.0");
     T_EQ_U64(world_counts(w).refused[RECEIVE_REFUSED_TOO_LARGE], 1);
     http_close(&c);
     world_free(w);

@@ -71,8 +71,7 @@ static void fill(struct self_figures *f)
     f->pipeline.stats.dropped[WEIR_DROP_INBOX_FULL] = 17;
     f->pipeline.store_ok = true;
     f->pipeline.pending_bytes = 12;
-    f->has_store = true;
-    f->store.oldest_start_ns = 1500000000;
+    f->pipeline.store.oldest_start_ns = 1500000000;
     f->server_names[0] = "web";
     f->server_names[1] = "datadog";
     f->server_count = 2;
@@ -235,7 +234,10 @@ TEST(reconcile_prints_every_term_and_says_which_equation_fails)
     free(text);
 
     w[1].info.counts.sketch_weight--;
+    w[0].info.flags = 0;
+    w[0].lost = true;
     text = reconciled(&h, w, 3);
+    T_TRUE(strstr(text, "\"state\":\"lost\""));
     T_TRUE(strncmp(text, "{\"balanced\":false,", 18) == 0);
     T_TRUE(strstr(text, "\"sketches\":4194303,\"balanced\":false}}"));
     free(text);

@@ -14,7 +14,6 @@ struct net_request {
     enum net_method method;
     const char *path;
     const char *site;
-    void *data;
     int status;
     char *body;
     const char *content_type;
@@ -39,11 +38,6 @@ struct weir_bytes net_request_path(const struct net_request *req)
 struct weir_bytes net_request_header(const struct net_request *req, const char *name)
 {
     return bytes_of(strcmp(name, "Sec-Fetch-Site") == 0 ? req->site : NULL);
-}
-
-void *net_request_data(const struct net_request *req)
-{
-    return req->data;
 }
 
 void net_respond(struct net_request *req, int status, const char *content_type, const void *body,
@@ -169,7 +163,6 @@ static struct net_request ask(struct room *r, enum net_method method, const char
         req.body = strdup(route.refuse_text);
         return req;
     }
-    req.data = route.data;
     service.handle(service.ctx, &req);
     T_TRUE(req.status != 0);
     return req;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query: asks an agent's /api/v1/query, one request after the other over one connection, all at
+ * the same time of evaluation, and prints.
+ *
+ * Threads: one. Memory: heap; an answer is at most ANSWER_MAX_BYTES.
+ */
+#include "cli/query.h"
+
+#include "cli/query_opts.h"
+#include "cli/query_rows.h"
+#include "cli/send_transport.h"
+#include "plat/plat.h"
+#include "query/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_URL "http://127.0.0.1:9099"
+#define TIMEOUT_NS ((int64_t)30 * 1000 * 1000 * 1000)
+
+struct session {
+    const struct query_opts *opts;
+    const char *url;
+    struct send_transport *transport;
+    int64_t time_ms;
+    struct query_buf form;
+};
+
+static bool complain(const struct session *s, const char *what)
+{
+    (void)fprintf(stderr, "weir query: %.200s: %.400s\n", s->url, what);
+    return false;
+}
+
+static void put_form_value(struct query_buf *form, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const bool plain =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (plain)
+            query_buf_put_char(form, (char)c);
+        else
+            query_buf_put_format(form, "%%%02X", c);
+    }
+}
+
+static void put_form(struct session *s, const char *expr, size_t len)
+{
+    query_buf_clear(&s->form);
+    query_buf_put_text(&s->form, "include_open=1&time=");
+    query_buf_put_time(&s->form, s->time_ms);
+    query_buf_put_text(&s->form, "&query=");
+    put_form_value(&s->form, expr, len);
+}
+
+/* What the agent says is wrong, where its answer is in the API's form. */
+static bool complain_answer(const struct session *s, const struct send_answer *answer)
+{
+    struct cli_json *json = NULL;
+    bool said = false;
+    if (answer->body.len &&
+        cli_json_parse(answer->body.ptr, answer->body.len, &json, NULL) == WEIR_OK) {
+        const struct weir_bytes text = cli_json_text(cli_json_get(cli_json_root(json), "error"));
+        if (text.ptr) {
+            /* It quotes what was asked for; nothing of it may steer the terminal. */
+            char shown[400];
+            const size_t len = text.len < sizeof shown ? text.len : sizeof shown - 1;
+            for (size_t i = 0; i < len; i++)
+                shown[i] =
+                    (unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7F ? '?' : text.ptr[i];
+            shown[len] = '\0';
+            (void)complain(s, shown);
+            said = true;
+        }
+    }
+    cli_json_free(json);
+    /* What the transport says names the address itself. */
+    if (!said)
+        (void)fprintf(stderr, "weir query: %s\n", *answer->error ? answer->error : "no answer");
+    return false;
+}
+
+/* The answer's bytes, borrowed until the next request; false when it was complained of. */
+static bool ask(struct session *s, const char *expr, size_t len, struct weir_bytes *ret_body)
+{
+    put_form(s, expr, len);
+    if (s->form.err)
+        return complain(s, weir_strerror(s->form.err));
+    const struct send_request request = {
+        .method = "POST",
+        .path = "/api/v1/query",
+        .content_type = "application/x-www-form-urlencoded",
+        .body = {.ptr = s->form.ptr, .len = s->form.len},
+    };
+    struct send_answer answer;
+    cli_send_transport_do(s->transport, &request, &answer);
+    *ret_body = answer.body;
+    return answer.outcome == SEND_TAKEN || complain_answer(s, &answer);
+}
+
+/* The "data" of an answer; *ret_json is freed by the caller in any case. */
+static const struct cli_json_value *read_data(const struct session *s, struct weir_bytes body,
+                                              struct cli_json **ret_json)
+{
+    struct weir_where where = {.reason = "not JSON"};
+    *ret_json = NULL;
+    if (cli_json_parse(body.ptr, body.len, ret_json, &where) != WEIR_OK) {
+        (void)complain(s, where.reason);
+        return NULL;
+    }
+    const struct cli_json_value *const data = cli_json_get(cli_json_root(*ret_json), "data");
+    if (!data)
+        (void)complain(s, "the answer has no data");
+    return data;
+}
+
+static bool fill_column(struct session *s, enum query_column column, struct query_rows *rows)
+{
+    struct query_buf expr;
+    query_buf_init(&expr, (size_t)1024 * 1024);
+    cli_query_question(column, s->opts, &expr);
+    struct weir_bytes body;
+    bool ok = expr.err ? complain(s, weir_strerror(expr.err)) : ask(s, expr.ptr, expr.len, &body);
+    query_buf_done(&expr);
+    if (!ok)
+        return false;
+    struct cli_json *json;
+    const struct cli_json_value *const data = read_data(s, body, &json);
+    const int r = data ? cli_query_rows_add(rows, column, data) : WEIR_EFORMAT;
+    if (data && r)
+        (void)complain(s, weir_strerror(r));
+    cli_json_free(json);
+    return r == WEIR_OK;
+}
+
+static bool answer_table(struct session *s, struct query_buf *out)
+{
+    struct query_rows *rows = NULL;
+    bool ok = cli_query_rows_new(&rows) == WEIR_OK || complain(s, "no memory");
+    for (int c = 0; ok && c < QUERY_COLUMN_COUNT; c++)
+        ok = fill_column(s, (enum query_column)c, rows);
+    if (ok)
+        cli_query_rows_print(rows, s->opts, out);
+    cli_query_rows_free(rows);
+    return ok;
+}
+
+static bool answer_expr(struct session *s, struct query_buf *out)
+{
+    struct weir_bytes body;
+    if (!ask(s, s->opts->expr, strlen(s->opts->expr), &body))
+        return false;
+    if (s->opts->json) {
+        query_buf_put(out, body.ptr, body.len);
+        query_buf_put_char(out, '\n');
+        return true;
+    }
+    struct cli_json *json;
+    const struct cli_json_value *const data = read_data(s, body, &json);
+    bool ok = data != NULL;
+    if (ok && cli_query_print_data(data, out) != WEIR_OK)
+        ok = complain(s, "the answer is not in the API's form");
+    cli_json_free(json);
+    return ok;
+}
+
+static int run(struct session *s)
+{
+    struct query_buf out;
+    query_buf_init(&out, (size_t)256 * 1024 * 1024);
+    bool ok = s->opts->expr ? answer_expr(s, &out) : answer_table(s, &out);
+    if (ok && out.err)
+        ok = complain(s, weir_strerror(out.err));
+    if (ok && out.len && (fwrite(out.ptr, 1, out.len, stdout) != out.len || fflush(stdout) != 0))
+        ok = complain(s, "standard output cannot be written");
+    query_buf_done(&out);
+    return ok ? 0 : 1;
+}
+
+static const char *agent_url(const struct query_opts *opts)
+{
+    if (opts->url)
+        return opts->url;
+    const char *const env = getenv("WEIR_URL"); /* NOLINT(concurrency-mt-unsafe) */
+    return env && *env ? env : DEFAULT_URL;
+}
+
+int cli_query(int argc, char **argv)
+{
+    struct query_opts opts;
+    if (!cli_query_opts_parse(argc, argv, &opts, stderr)) {
+        (void)fputs("weir query --help says more.\n", stderr);
+        return 2;
+    }
+    if (opts.help) {
+        cli_query_opts_help(stdout);
+        return 0;
+    }
+    const char *const url = agent_url(&opts);
+    struct session s = {.opts = &opts, .url = url, .time_ms = plat_wall_ns() / 1000000};
+    query_buf_init(&s.form, (size_t)4 * 1024 * 1024);
+    const struct send_transport_opts to = {
+        .base_url = url, .max_answer = QUERY_ANSWER_MAX_BYTES, .timeout_ns = TIMEOUT_NS};
+    int r = 1;
+    if (cli_send_transport_global() || cli_send_transport_new(&to, &s.transport))
+        (void)complain(&s, "no memory");
+    else
+        r = run(&s);
+    cli_send_transport_free(s.transport);
+    query_buf_done(&s.form);
+    return r;
+}

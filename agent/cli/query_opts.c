@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_opts: see the header. The table below is what is parsed and what --help prints.
+ *
+ * Threads: one. Memory: none.
+ */
+#include "cli/query_opts.h"
+
+#include "config/near.h"
+#include "query/literal.h"
+
+#include <string.h>
+
+enum option_kind {
+    OPTION_URL,
+    OPTION_LAST,
+    OPTION_ENV,
+    OPTION_SERVICE,
+    OPTION_SORT,
+    OPTION_LIMIT,
+    OPTION_JSON,
+    OPTION_HELP
+};
+
+struct option {
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+};
+static const struct option options[] = {
+    [OPTION_URL] = {"url", "URL", "the agent (default $WEIR_URL, else http://127.0.0.1:9099)"},
+    [OPTION_LAST] = {"last", "DURATION", "how far back, as 30s, 5m or 1h30m (default 5m)"},
+    [OPTION_ENV] = {"env", "NAME", "only this environment"},
+    [OPTION_SERVICE] = {"service", "NAME", "only this service"},
+    [OPTION_SORT] = {"sort", "COLUMN",
+                     "rate, errors, p50, p95, p99, max, service, operation or resource (rate)"},
+    [OPTION_LIMIT] = {"limit", "ROWS", "print at most so many rows, 0 for all (default 0)"},
+    [OPTION_JSON] = {"json", NULL, "print JSON; of an expression the API's answer as it came"},
+    [OPTION_HELP] = {"help", NULL, "print this"},
+};
+#define OPTION_COUNT (sizeof options / sizeof *options)
+
+static const char *const sorts[] = {
+    [QUERY_SORT_RATE] = "rate",         [QUERY_SORT_ERRORS] = "errors",
+    [QUERY_SORT_P50] = "p50",           [QUERY_SORT_P95] = "p95",
+    [QUERY_SORT_P99] = "p99",           [QUERY_SORT_MAX] = "max",
+    [QUERY_SORT_SERVICE] = "service",   [QUERY_SORT_OPERATION] = "operation",
+    [QUERY_SORT_RESOURCE] = "resource",
+};
+#define SORT_COUNT (sizeof sorts / sizeof *sorts)
+
+static bool set_sort(const char *value, enum query_sort *ret_sort)
+{
+    for (size_t i = 0; i < SORT_COUNT; i++) {
+        if (strcmp(sorts[i], value) == 0) {
+            *ret_sort = (enum query_sort)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_limit(const char *value, uint64_t *ret_limit)
+{
+    uint64_t limit = 0;
+    for (const char *p = value; *p; p++) {
+        if (*p < '0' || *p > '9' || limit > 100 * 1000 * 1000)
+            return false;
+        limit = limit * 10 + (uint64_t)(*p - '0');
+    }
+    *ret_limit = limit;
+    return *value != '\0';
+}
+
+/* A PromQL duration above 0: it goes into the expressions as it stands. */
+static bool is_duration(const char *value)
+{
+    struct query_error error = {.fault = QUERY_FAULT_NONE};
+    const struct weir_bytes text = {.ptr = value, .len = strlen(value)};
+    double seconds;
+    return query_read_duration(text, 0, &seconds, &error) && seconds > 0;
+}
+
+static bool set_value(enum option_kind kind, const char *value, struct query_opts *opts)
+{
+    switch (kind) {
+    case OPTION_URL:
+        opts->url = value;
+        return *value != '\0';
+    case OPTION_LAST:
+        opts->last = value;
+        return is_duration(value);
+    case OPTION_ENV:
+        opts->env = value;
+        return true;
+    case OPTION_SERVICE:
+        opts->service = value;
+        return true;
+    case OPTION_SORT:
+        return set_sort(value, &opts->sort);
+    case OPTION_LIMIT:
+        return set_limit(value, &opts->limit);
+    case OPTION_JSON:
+        opts->json = true;
+        return true;
+    case OPTION_HELP:
+        opts->help = true;
+        return true;
+    }
+    return false;
+}
+
+static bool unknown(const char *name, size_t len, FILE *err)
+{
+    char shown[64];
+    (void)snprintf(shown, sizeof shown, "%.*s", len < 60 ? (int)len : 60, name);
+    const char *names[OPTION_COUNT];
+    const char *nearest = options[0].name;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        names[i] = options[i].name;
+        if (near_distance(shown, names[i]) < near_distance(shown, nearest))
+            nearest = names[i];
+    }
+    (void)fprintf(err, "weir query: unknown option --%s; did you mean --%s?\n", shown, nearest);
+    return false;
+}
+
+static bool find(const char *name, size_t len, enum option_kind *ret_kind)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) {
+            *ret_kind = (enum option_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --name, --name=value or --name value at argv[*at]. */
+static bool parse_option(int argc, char **argv, int *at, struct query_opts *opts, FILE *err)
+{
+    const char *const name = argv[*at] + 2;
+    const size_t len = strcspn(name, "=");
+    enum option_kind kind;
+    if (!find(name, len, &kind))
+        return unknown(name, len, err);
+    const struct option *const o = &options[kind];
+    const char *value = name[len] == '=' ? name + len + 1 : NULL;
+    if (!o->argument && value) {
+        (void)fprintf(err, "weir query: --%s takes no value\n", o->name);
+        return false;
+    }
+    if (o->argument && !value) {
+        if (*at + 1 >= argc) {
+            (void)fprintf(err, "weir query: --%s needs a value\n", o->name);
+            return false;
+        }
+        value = argv[++*at];
+    }
+    if (set_value(kind, value ? value : "", opts))
+        return true;
+    (void)fprintf(err, "weir query: --%s %.60s: wanted: %s\n", o->name, value ? value : "",
+                  o->help);
+    return false;
+}
+
+static bool parse_expr(const char *arg, struct query_opts *opts, FILE *err)
+{
+    if (opts->expr) {
+        (void)fprintf(err, "weir query: more than one expression; quote it as one argument\n");
+        return false;
+    }
+    opts->expr = arg;
+    return true;
+}
+
+bool cli_query_opts_parse(int argc, char **argv, struct query_opts *ret_opts, FILE *err)
+{
+    struct query_opts opts = {.last = "5m"};
+    bool only_expr = false; /* behind -- */
+    for (int at = 1; at < argc; at++) {
+        const char *const arg = argv[at];
+        bool ok = true;
+        if (!only_expr && strcmp(arg, "--") == 0)
+            only_expr = true;
+        else if (!only_expr && strcmp(arg, "-h") == 0)
+            opts.help = true;
+        else if (!only_expr && strncmp(arg, "--", 2) == 0)
+            ok = parse_option(argc, argv, &at, &opts, err);
+        else
+            ok = parse_expr(arg, &opts, err);
+        if (!ok)
+            return false;
+    }
+    *ret_opts = opts;
+    return true;
+}
+
+void cli_query_opts_help(FILE *to)
+{
+    (void)fputs("usage: weir query [OPTION]... [EXPRESSION]\n\n"
+                "Print what went through an agent: a row for each service, operation and\n"
+                "resource, or the answer to a PromQL expression. Open windows are included.\n\n",
+                to);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char left[40];
+        (void)snprintf(left, sizeof left, "--%s%s%s", options[i].name,
+                       options[i].argument ? " " : "",
+                       options[i].argument ? options[i].argument : "");
+        (void)fprintf(to, "  %-17s %s\n", left, options[i].help);
+    }
+    (void)fputs("\nErrors are in percent of the calls; times are of all calls, failed ones too.\n"
+                "Exit status: 0, 1 when there is no answer, 2 when the line is wrong.\n",
+                to);
+}
