@@ -6,9 +6,10 @@
  * ask something. So at the limit the newcomer is let in and one that waits is closed, in this
  * order: who has never asked, whoever waits longest; then who has begun a head, and then who
  * waits for another request, if that is since a second or more. Clients that are being served, or
- * were a moment ago, are never closed for strangers, however many of those come.
+ * were a moment ago, are never closed for strangers, however many of those come; nor is one whose
+ * bytes have arrived and are only not read yet.
  *
- * The waiting stand in a list a kind, the longest first, so a choice costs nothing.
+ * The waiting stand in a list a kind, the longest first, so a choice costs little.
  *
  * Threads: the loop's. Memory: none of its own.
  */
@@ -16,9 +17,13 @@
 
 #include "plat/plat.h"
 
+#include <sys/ioctl.h>
+
 /* A client that keeps its connection asks again sooner, and one that sends a head in good faith
  * sends it in one go. */
 #define WAITED_FOR_NS ((int64_t)1000000000)
+
+enum { LOOK_AT_MAX = 16 }; /* of a kind: each is a call of the system */
 
 static enum conn_wait wait_of(const struct conn *c)
 {
@@ -78,12 +83,30 @@ static bool makes_room(const struct conn *c, int64_t now_ns)
     return c->wait == CONN_WAIT_FRESH || now_ns - c->since_ns >= WAITED_FOR_NS;
 }
 
+static bool has_unread(const struct conn *c)
+{
+    uv_os_fd_t fd;
+    int bytes = 0;
+    return uv_fileno(&c->h.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+static struct conn *longest(const struct net_server *server, int kind, int64_t now_ns)
+{
+    struct conn *c = server->waits[kind].first;
+    for (int i = 0; i < LOOK_AT_MAX && c && makes_room(c, now_ns); i++) {
+        if (!has_unread(c))
+            return c;
+        c = c->wait_next;
+    }
+    return NULL;
+}
+
 bool conn_evict(struct net_server *server)
 {
     const int64_t now_ns = plat_mono_ns();
     for (int kind = CONN_WAIT_FRESH; kind < CONN_WAIT_COUNT; kind++) {
-        struct conn *const c = server->waits[kind].first;
-        if (c && makes_room(c, now_ns)) {
+        struct conn *const c = longest(server, kind, now_ns);
+        if (c) {
             conn_refused(c, NET_REFUSED_EVICTED);
             conn_close(c);
             return true;

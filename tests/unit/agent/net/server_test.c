@@ -6,6 +6,7 @@
 
 #include <libdeflate.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -557,6 +558,27 @@ TEST(at_the_limit_who_never_asked_makes_room_and_who_was_just_served_does_not)
     http_close(&newcomer);
     http_close(&next);
     http_close(&last);
+    world_free(w);
+}
+
+TEST(a_connection_whose_bytes_have_come_makes_no_room)
+{
+    const struct net_limits limits = {.max_connections = 1};
+    struct world *const w = world_new(&limits);
+    struct http_client first = http_tcp(&w->loop, w->port);
+    http_wait(&first, 20);
+    /* Both are there before the loop runs again, the newcomer first. */
+    const struct sockaddr_in addr = {.sin_family = AF_INET,
+                                     .sin_port = htons((uint16_t)w->port),
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int newcomer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    T_OK(connect(newcomer, (const struct sockaddr *)&addr, sizeof addr));
+    T_EQ_I64(write(first.fd, GET_INFO, strlen(GET_INFO)), (int64_t)strlen(GET_INFO));
+    T_EQ_U64(http_read(&first, false).status, 200);
+    T_EQ_U64(counts_of(w).refused[NET_REFUSED_EVICTED], 0);
+    T_EQ_U64(counts_of(w).refused[NET_REFUSED_CONNECTIONS], 1);
+    (void)close(newcomer);
+    http_close(&first);
     world_free(w);
 }
 
