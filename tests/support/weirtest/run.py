@@ -10,7 +10,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(SOURCE, "build", "dev"))
 PROGRAM = os.path.join(BUILD, "weir")
 # Recorded bodies lie beside the source tree; a user's clone may not have them.
-VECTORS = os.path.join(os.path.dirname(SOURCE), "shared", "vectors")
+VECTORS = os.environ.get("WEIR_VECTORS", os.path.join(os.path.dirname(SOURCE), "shared", "vectors"))
 
 
 def is_ci():

@@ -156,7 +156,7 @@ TEST(over_long_and_broken_text_is_cut_mended_and_counted)
     struct weir_label l[WEIR_LABELS_MAX];
     const size_t n = weir_batch_get_labels(b, 0, l, WEIR_LABELS_MAX);
     for (size_t i = 0; i < n; i++) {
-        if (memcmp(l[i].name.ptr, "service_name", 12) == 0)
+        if (l[i].name.len == 12 && memcmp(l[i].name.ptr, "service_name", 12) == 0)
             T_EQ_BYTES(l[i].value.ptr, l[i].value.len, service, 100);
         if (l[i].name.len == 9 && memcmp(l[i].name.ptr, "span_name", 9) == 0) {
             T_EQ_U64(l[i].value.len, 5000);
