@@ -120,9 +120,14 @@ class Base(unittest.TestCase):
         self.addCleanup(self.end)
 
     def end(self):
-        died = self.agent.process.poll()
-        self.agent.__exit__(None if died is None else AssertionError, None, None)
-        self.assertIsNone(died, "the agent has ended")
+        log = ""
+        status = self.agent.process.poll()
+        if status is None:
+            status = self.agent.stop()
+        if status != 0:
+            log = self.agent.log()[-4000:]
+        self.agent.__exit__(None, None, None)
+        self.assertEqual(status, 0, log)
 
     def counters(self):
         """Watched counters by short name, and spans."""

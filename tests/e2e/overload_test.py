@@ -98,11 +98,21 @@ class Ordinary(threading.Thread):
 class Base(unittest.TestCase):
     def begin(self, *arguments):
         agent = Agent(*arguments)
-        self.addCleanup(agent.__exit__, None, None, None)
+        self.addCleanup(self.end, agent)
         self.sanitized = process.is_sanitized(agent.process.pid)
         self.assertEqual(request(agent.datadog, "POST", "/v0.4/traces", payload(), [MSGPACK]).status, 200)
         self.assertEqual(agent.query("up", include_open=True), [])  # what a first question sets up
         return agent
+
+    def end(self, agent):
+        log = ""
+        status = agent.process.poll()
+        if status is None:
+            status = agent.stop()
+        if status != 0:
+            log = agent.log()[-4000:]
+        agent.__exit__(None, None, None)
+        self.assertEqual(status, 0, log)
 
     def check_ordinary(self, ordinary, reconnects=0):
         self.assertEqual(ordinary.faults, [])
@@ -248,6 +258,26 @@ class Floods(Base):
         self.assertGreater(ordinary.served, 0)
         if not self.sanitized:
             self.assertLess(process.cpu_ms(agent.process.pid) - begun, 500)
+        self.healthy(agent)
+
+    def test_ids_that_are_alike_or_chosen_cost_no_more_than_others(self):
+        """Case S22, and ids that an unseeded product by the golden ratio would put in one place."""
+        agent = self.begin()
+        inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+        costs = {}
+        for kind, id_of in (("counted up", lambda i: i + 1), ("alike", lambda _: 9),
+                            ("chosen", lambda i: ((5 << 32) + i) * inverse % (1 << 64) ^ 21)):
+            trace = [{"trace_id": 7, "span_id": id_of(i), "parent_id": 1 << 63, "start": 1, "duration": 1}
+                     for i in range(1000)]
+            body = spans.pack([trace] * 50)
+            begun = process.cpu_ms(agent.process.pid)
+            for _ in range(3):
+                self.assertEqual(request(agent.datadog, "POST", "/v0.4/traces", body, [MSGPACK]).status, 200)
+            costs[kind] = process.cpu_ms(agent.process.pid) - begun
+        print("CPU of 150,000 spans by their ids, ms: %r" % costs)
+        self.assertEqual(agent.reconcile()["process"]["aggregated"], 450001)
+        if not self.sanitized:
+            self.assertLess(max(costs.values()), 3 * costs["counted up"])
         self.healthy(agent)
 
     def test_requests_without_end_whose_answers_nobody_reads(self):
