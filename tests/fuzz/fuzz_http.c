@@ -261,6 +261,10 @@ static struct collected collect(const struct pieces *p, enum net_coding coding, 
     FZ_CHECK(pool.used_bytes <= pool_bytes);
     if (r.result == NET_BODY_OK) {
         FZ_CHECK(body.len <= max_bytes);
+        if (known == UINT64_MAX) { /* the body stays when the pool goes */
+            net_collector_detach(&c);
+            FZ_CHECK(pool.used_bytes == 0);
+        }
         r.bytes = fz_copy(body.ptr, body.len);
         r.len = body.len;
     } else {
