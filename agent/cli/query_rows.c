@@ -7,6 +7,8 @@
  */
 #include "cli/query_rows.h"
 
+#include "cli/show.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,22 +300,6 @@ static int compare_rows(const void *a, const void *b, void *ctx)
 
 /* --- printing -------------------------------------------------------------------------------- */
 
-/* Control characters, C1 ones too, as '?'. Returns the code points put. */
-static size_t put_plain(struct query_buf *out, const char *text, size_t len)
-{
-    size_t width = 0;
-    for (size_t i = 0; i < len; width++) {
-        size_t step;
-        const int32_t rune = query_utf8_next(text + i, len - i, &step);
-        if (rune < 0x20 || (rune >= 0x7F && rune < 0xA0))
-            query_buf_put_char(out, '?');
-        else
-            query_buf_put(out, text + i, step);
-        i += step;
-    }
-    return width;
-}
-
 static size_t width_of(const char *text)
 {
     const size_t len = strlen(text);
@@ -332,25 +318,6 @@ static void put_spaces(struct query_buf *out, size_t count)
         query_buf_put_char(out, ' ');
 }
 
-/* Three digits and a unit: 1.23ms. */
-static void format_seconds(double seconds, char text[32])
-{
-    static const struct {
-        double scale;
-        const char *unit;
-    } units[] = {{1e9, "ns"}, {1e6, "us"}, {1e3, "ms"}, {1, "s"}};
-    if (isnan(seconds)) {
-        (void)snprintf(text, 32, "-");
-        return;
-    }
-    size_t i = 0;
-    while (i < 3 && seconds * units[i].scale >= 999.5)
-        i++;
-    const double v = seconds * units[i].scale;
-    const int decimals = v >= 99.95 || v == 0 ? 0 : v >= 9.995 ? 1 : 2;
-    (void)snprintf(text, 32, "%.*f%s", decimals, v, units[i].unit);
-}
-
 static void format_rate(double rate, char text[32])
 {
     (void)snprintf(text, 32, "%.*f/s", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
@@ -363,7 +330,7 @@ static void format_right(const struct row *row, char texts[RIGHT_COUNT][32])
     format_rate(row->values[QUERY_COLUMN_RATE], texts[0]);
     (void)snprintf(texts[1], 32, "%.2f%%", error_ratio(row) * 100);
     for (int i = 0; i < 4; i++)
-        format_seconds(row->values[QUERY_COLUMN_P50 + i], texts[2 + i]);
+        cli_show_seconds(row->values[QUERY_COLUMN_P50 + i], texts[2 + i]);
 }
 
 /* Longer names push their line out rather than all others. */
@@ -389,7 +356,7 @@ static void print_row(const struct row *row, const size_t widths[NAME_COUNT], st
 {
     for (int k = 0; k < NAME_COUNT; k++) {
         const char *const name = *row->names[k] ? row->names[k] : "-";
-        const size_t width = put_plain(out, name, strlen(name));
+        const size_t width = cli_show_plain(out, name, strlen(name));
         put_spaces(out, 2 + (width < widths[k] ? widths[k] - width : 0));
     }
     char texts[RIGHT_COUNT][32];
@@ -464,7 +431,7 @@ static void put_series(const struct cli_json_value *metric, struct query_buf *ou
 {
     const struct weir_bytes name = cli_json_text(cli_json_get(metric, "__name__"));
     if (name.ptr)
-        (void)put_plain(out, name.ptr, name.len);
+        (void)cli_show_plain(out, name.ptr, name.len);
     query_buf_put_char(out, '{');
     bool some = false;
     const struct cli_json_value *key = cli_json_first(metric);
@@ -474,9 +441,9 @@ static void put_series(const struct cli_json_value *metric, struct query_buf *ou
         if (!cli_json_text_is(key, "__name__") && label.ptr) {
             const struct weir_bytes text = cli_json_text(value);
             query_buf_put_text(out, some ? ", " : "");
-            (void)put_plain(out, label.ptr, label.len);
+            (void)cli_show_plain(out, label.ptr, label.len);
             query_buf_put_text(out, "=\"");
-            (void)put_plain(out, text.ptr ? text.ptr : "", text.len);
+            (void)cli_show_plain(out, text.ptr ? text.ptr : "", text.len);
             query_buf_put_char(out, '"');
             some = true;
         }
@@ -493,7 +460,7 @@ static bool put_sample(const struct cli_json_value *sample, struct query_buf *ou
     put_series(metric, out);
     const struct weir_bytes value = cli_json_text(cli_json_at(cli_json_get(sample, "value"), 1));
     if (value.ptr) {
-        (void)put_plain(out, value.ptr, value.len);
+        (void)cli_show_plain(out, value.ptr, value.len);
         query_buf_put_char(out, '\n');
         return true;
     }
@@ -504,9 +471,9 @@ static bool put_sample(const struct cli_json_value *sample, struct query_buf *ou
     if (!count.ptr || !sum.ptr || !buckets || buckets->type != CLI_JSON_ARRAY)
         return false;
     query_buf_put_text(out, "count=");
-    (void)put_plain(out, count.ptr, count.len);
+    (void)cli_show_plain(out, count.ptr, count.len);
     query_buf_put_text(out, " sum=");
-    (void)put_plain(out, sum.ptr, sum.len);
+    (void)cli_show_plain(out, sum.ptr, sum.len);
     query_buf_put_format(out, " buckets=%zu\n", buckets->v.count);
     return true;
 }
@@ -520,7 +487,7 @@ int cli_query_print_data(const struct cli_json_value *data, struct query_buf *ou
         const struct weir_bytes text = cli_json_text(cli_json_at(result, 1));
         if (!text.ptr)
             return WEIR_EFORMAT;
-        (void)put_plain(out, text.ptr, text.len);
+        (void)cli_show_plain(out, text.ptr, text.len);
         query_buf_put_char(out, '\n');
         return WEIR_OK;
     }
