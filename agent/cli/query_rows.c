@@ -352,11 +352,27 @@ static void put_right(struct query_buf *out, const char *text, bool last)
     query_buf_put_format(out, "%9s%c", text, last ? '\n' : ' ');
 }
 
-static void print_row(const struct row *row, const size_t widths[NAME_COUNT], struct query_buf *out)
+/* How much of text fits into columns. */
+static size_t fitting(const char *text, size_t columns)
+{
+    const size_t len = strlen(text);
+    size_t at = 0;
+    for (size_t width = 0; at < len && width < columns; width++) {
+        size_t step;
+        (void)query_utf8_next(text + at, len - at, &step);
+        at += step;
+    }
+    return at;
+}
+
+/* Names are cut only where widths were made to fit a window. */
+static void print_row(const struct row *row, const size_t widths[NAME_COUNT], bool cut,
+                      struct query_buf *out)
 {
     for (int k = 0; k < NAME_COUNT; k++) {
         const char *const name = *row->names[k] ? row->names[k] : "-";
-        const size_t width = cli_show_plain(out, name, strlen(name));
+        const size_t len = cut ? fitting(name, widths[k]) : strlen(name);
+        const size_t width = cli_show_plain(out, name, len);
         put_spaces(out, 2 + (width < widths[k] ? widths[k] - width : 0));
     }
     char texts[RIGHT_COUNT][32];
@@ -365,19 +381,42 @@ static void print_row(const struct row *row, const size_t widths[NAME_COUNT], st
         put_right(out, texts[k], k == RIGHT_COUNT - 1);
 }
 
-static void print_table(const struct query_rows *rows, size_t count, struct query_buf *out)
+#define NAME_WIDTH_MIN 10
+#define RIGHT_WIDTH 10 /* of a column of put_right */
+
+/* Take from the widest names until the table is no wider than columns. */
+static void fit_widths(size_t widths[NAME_COUNT], size_t columns)
+{
+    size_t all = RIGHT_COUNT * RIGHT_WIDTH;
+    for (int k = 0; k < NAME_COUNT; k++)
+        all += widths[k] + 2;
+    while (all > columns) {
+        int widest = 0;
+        for (int k = 1; k < NAME_COUNT; k++)
+            widest = widths[k] > widths[widest] ? k : widest;
+        if (widths[widest] <= NAME_WIDTH_MIN)
+            return;
+        widths[widest]--;
+        all--;
+    }
+}
+
+static void print_table(const struct query_rows *rows, size_t count, size_t columns,
+                        struct query_buf *out)
 {
     static const char *const names[NAME_COUNT] = {"SERVICE", "OPERATION", "RESOURCE"};
     static const char *const heads[RIGHT_COUNT] = {"RATE", "ERRORS", "P50", "P95", "P99", "MAX"};
     size_t widths[NAME_COUNT];
-    for (int k = 0; k < NAME_COUNT; k++) {
+    for (int k = 0; k < NAME_COUNT; k++)
         widths[k] = column_width(rows, count, k, names[k]);
+    if (columns)
+        fit_widths(widths, columns);
+    for (int k = 0; k < NAME_COUNT; k++)
         query_buf_put_format(out, "%-*s  ", (int)widths[k], names[k]);
-    }
     for (int k = 0; k < RIGHT_COUNT; k++)
         put_right(out, heads[k], k == RIGHT_COUNT - 1);
     for (size_t i = 0; i < count; i++)
-        print_row(&rows->rows[i], widths, out);
+        print_row(&rows->rows[i], widths, columns != 0, out);
 }
 
 static void put_json_number(struct query_buf *out, const char *name, double value)
@@ -422,7 +461,7 @@ void cli_query_rows_print(struct query_rows *rows, const struct query_opts *opts
     else if (count == 0)
         query_buf_put_format(out, "Nothing in the last %s.\n", opts->last);
     else
-        print_table(rows, count, out);
+        print_table(rows, count, opts->columns, out);
 }
 
 /* --- an expression's answer ------------------------------------------------------------------ */
