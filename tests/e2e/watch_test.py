@@ -53,8 +53,9 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, seconds):
-        """What comes until it is quiet for so long."""
-        while select.select([self.master], [], [], seconds)[0]:
+        """What comes within that time."""
+        deadline = time.monotonic() + seconds
+        while select.select([self.master], [], [], max(deadline - time.monotonic(), 0))[0]:
             try:
                 got = os.read(self.master, 65536)
             except OSError:  # the other side is closed
