@@ -24,6 +24,7 @@ struct run {
 static double round_of(struct run *r)
 {
     int64_t spent = 0;
+    r->rng.s = 2; /* every window holds the same spans: a steady state */
     const struct weir_source source = {.now_ns = r->now};
     for (size_t at = 0; at < ROUND; at += BURST) {
         for (size_t k = 0; k < BURST; k++) {
@@ -50,13 +51,14 @@ static void hot(const struct bench *b, const char *name, size_t sets)
 {
     struct bench_heap heap = {0};
     const struct weir_stats_opts o = {.struct_size = sizeof o, .alloc = bench_alloc(&heap)};
-    struct run r = {.sets = sets, .rng = {.s = 2}, .now = t0 + 1};
+    struct run r = {.sets = sets, .now = t0 + 1};
     if (weir_stats_new(&o, &r.st) || weir_producer_new(r.st, 0, WEIR_PRODUCER_OWNER, &r.p))
         abort();
     r.labels = bench_labels_new(r.st, sets);
     (void)weir_stats_poll(r.st, r.now, r.now - t0);
     double values[1000];
-    for (int i = 0; i < 4; i++) /* all three open windows have had their turn */
+    for (int i = 0; i < 6;
+         i++) /* all open windows have had their turn, and sketches have met their ranges */
         (void)round_of(&r);
     const uint64_t before = heap.allocations;
     for (int i = 0; i < b->rounds; i++)

@@ -37,7 +37,9 @@ struct query_base {
 struct query_select {
     int64_t after_ns; /* windows with after_ns < end_ns <= until_ns; INT64_MIN: from the first */
     int64_t until_ns;
-    bool totals;      /* call base for each matching series before its windows */
+    bool totals; /* call base for each matching series before its windows */
+    /* Windows that end by then may come summed, several of a series as one; 0: each by itself. */
+    int64_t coarse_until_ns;
     bool counts_only; /* hits and errors suffice: a row's ok and error may be NULL all the same */
 };
 

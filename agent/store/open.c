@@ -344,6 +344,7 @@ void store_close(struct store *s)
     store_buf_done(&s->form);
     store_buf_done(&s->blob[0]);
     store_buf_done(&s->blob[1]);
+    store_sums_free(s);
     weir_sketch_free(s->total);
     weir_sketch_free(s->part);
     free(s->keys);

@@ -21,8 +21,13 @@
     X(LAST, "SELECT value FROM meta WHERE key = 'last_number'")                                    \
     X(SERIES, "SELECT id, created_ns, labels FROM series WHERE first_number <= ?1 ORDER BY id")    \
     X(TOTAL, "SELECT hits, errors, top_level, ok, error FROM totals WHERE series_id = ?1")         \
+    X(HOURS, "SELECT end_ns, upto_number FROM hours WHERE next_series IS NULL "                    \
+             "AND end_ns > ?1 AND end_ns <= ?2 AND upto_number <= ?3 ORDER BY end_ns")             \
+    X(ROLLS, "SELECT series_id, hits, errors, top_level, ok, error FROM rolls WHERE end_ns = ?1")  \
+    X(ROLL, "SELECT series_id, hits, errors, top_level, ok, error FROM rolls "                     \
+            "WHERE end_ns = ?1 AND series_id = ?2")                                                \
     X(BATCHES, "SELECT number, start_ns, end_ns, rows FROM batches "                               \
-               "WHERE end_ns > ?1 AND end_ns <= ?2 AND number <= ?3")                              \
+               "WHERE end_ns > ?1 AND end_ns <= ?2 AND number <= ?3 AND number > ?4")              \
     X(WINDOWS, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                \
                "WHERE number = ?1")                                                                \
     X(WINDOW, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                 \
@@ -274,13 +279,13 @@ static int decode(struct weir_sketch *sk, struct weir_bytes blob, const struct w
     return 0;
 }
 
-/* A scan, and the batch it stands at. */
+/* A scan, and where it stands: at a batch, or at the sum of an hour. */
 struct scan {
     struct store_reader *r;
     const struct query_visitor *visitor;
     bool counts_only;
     size_t matched;
-    int64_t number;
+    int64_t key; /* a batch's number, or the hour's end */
     int64_t start_ns;
     int64_t end_ns;
 };
@@ -332,11 +337,10 @@ static int show_window(const struct scan *sc, const struct series *s, sqlite3_st
     return code ? code : sc->visitor->window(sc->visitor->ctx, &s->shown, &w);
 }
 
-static int scan_merge(const struct scan *sc)
+static int scan_merge(const struct scan *sc, sqlite3_stmt *get)
 {
     struct store_reader *const r = sc->r;
-    sqlite3_stmt *const get = r->stmts[READ_WINDOWS];
-    (void)sqlite3_bind_int64(get, 1, sc->number);
+    (void)sqlite3_bind_int64(get, 1, sc->key);
     size_t at = 0;
     int rc = SQLITE_DONE;
     int code = 0;
@@ -355,11 +359,10 @@ static int scan_merge(const struct scan *sc)
     return code;
 }
 
-static int scan_seek(const struct scan *sc)
+static int scan_seek(const struct scan *sc, sqlite3_stmt *get)
 {
     struct store_reader *const r = sc->r;
-    sqlite3_stmt *const get = r->stmts[READ_WINDOW];
-    (void)sqlite3_bind_int64(get, 1, sc->number);
+    (void)sqlite3_bind_int64(get, 1, sc->key);
     int code = 0;
     for (size_t i = 0; i < r->series_count && code == 0; i++) {
         if (!r->series[i].is_matched)
@@ -375,26 +378,70 @@ static int scan_seek(const struct scan *sc)
     return code;
 }
 
-static int scan_batches(struct scan *sc, const struct query_select *select)
+/* The batches with after_ns < end_ns <= until_ns and numbers above the given one. */
+static int scan_batches(struct scan *sc, int64_t after_ns, int64_t until_ns, int64_t above)
 {
     struct store_reader *const r = sc->r;
     sqlite3_stmt *const get = r->stmts[READ_BATCHES];
-    (void)sqlite3_bind_int64(get, 1, select->after_ns);
-    (void)sqlite3_bind_int64(get, 2, select->until_ns);
+    (void)sqlite3_bind_int64(get, 1, after_ns);
+    (void)sqlite3_bind_int64(get, 2, until_ns);
     (void)sqlite3_bind_int64(get, 3, (int64_t)r->max_number);
+    (void)sqlite3_bind_int64(get, 4, above);
     int rc = SQLITE_DONE;
     int code = 0;
     while (code == 0 && (rc = sqlite3_step(get)) == SQLITE_ROW) {
-        sc->number = sqlite3_column_int64(get, 0);
+        sc->key = sqlite3_column_int64(get, 0);
         sc->start_ns = sqlite3_column_int64(get, 1);
         sc->end_ns = sqlite3_column_int64(get, 2);
         const uint64_t rows = (uint64_t)sqlite3_column_int64(get, 3);
-        code = sc->matched < rows / ROWS_A_SEEK ? scan_seek(sc) : scan_merge(sc);
+        code = sc->matched < rows / ROWS_A_SEEK ? scan_seek(sc, r->stmts[READ_WINDOW])
+                                                : scan_merge(sc, r->stmts[READ_WINDOWS]);
     }
     (void)sqlite3_reset(get);
     if (code == 0 && rc != SQLITE_DONE)
         code = store_errno_of(r->db, rc);
     return code;
+}
+
+static int scan_hour(struct scan *sc, int64_t hour_ns, int64_t upto_number)
+{
+    struct store_reader *const r = sc->r;
+    sc->key = hour_ns;
+    sc->start_ns = hour_ns - STORE_HOUR_FOR_NS;
+    sc->end_ns = hour_ns;
+    const int code = sc->matched < r->series_count / ROWS_A_SEEK
+                         ? scan_seek(sc, r->stmts[READ_ROLL])
+                         : scan_merge(sc, r->stmts[READ_ROLLS]);
+    return code ? code : scan_batches(sc, hour_ns - STORE_HOUR_FOR_NS, hour_ns, upto_number);
+}
+
+/* Hours that are summed and lie whole in the coarse part of the range, and batches between. */
+static int scan_time(struct scan *sc, const struct query_select *select)
+{
+    struct store_reader *const r = sc->r;
+    sqlite3_stmt *const get = r->stmts[READ_HOURS];
+    const int64_t coarse_ns =
+        select->coarse_until_ns < select->until_ns ? select->coarse_until_ns : select->until_ns;
+    int64_t first_ns; /* the first hour ends at or after it */
+    if (__builtin_add_overflow(select->after_ns, STORE_HOUR_FOR_NS, &first_ns))
+        first_ns = INT64_MAX;
+    (void)sqlite3_bind_int64(get, 1, first_ns - 1);
+    (void)sqlite3_bind_int64(get, 2, coarse_ns);
+    (void)sqlite3_bind_int64(get, 3, (int64_t)r->max_number);
+    int64_t at_ns = select->after_ns;
+    int rc = SQLITE_DONE;
+    int code = 0;
+    while (code == 0 && (rc = sqlite3_step(get)) == SQLITE_ROW) {
+        const int64_t hour_ns = sqlite3_column_int64(get, 0);
+        code = scan_batches(sc, at_ns, hour_ns - STORE_HOUR_FOR_NS, 0);
+        if (code == 0)
+            code = scan_hour(sc, hour_ns, sqlite3_column_int64(get, 1));
+        at_ns = hour_ns;
+    }
+    (void)sqlite3_reset(get);
+    if (code == 0 && rc != SQLITE_DONE)
+        code = store_errno_of(r->db, rc);
+    return code ? code : scan_batches(sc, at_ns, select->until_ns, 0);
 }
 
 int store_reader_scan(struct store_reader *r, const struct query_select *select,
@@ -414,5 +461,5 @@ int store_reader_scan(struct store_reader *r, const struct query_select *select,
     }
     if (code || !sc.matched)
         return code;
-    return scan_batches(&sc, select);
+    return scan_time(&sc, select);
 }

@@ -12,6 +12,7 @@
 #include "sketch/lanes.h"
 
 #define LINE 64u
+#define GROW_BY_HALF 512u
 
 static int32_t min32(int32_t a, int32_t b)
 {
@@ -235,7 +236,11 @@ static int prepare(const struct wr_store *st, const struct weir_alloc *a, uint32
     ch->block = NULL;
     ch->bytes = st->bytes;
     if (need_bytes > st->bytes) {
-        ch->bytes = (need_bytes + LINE - 1) / LINE * LINE;
+        /* A large one grows by half at least: a sketch that is refilled window after window meets
+         * a new extreme now and then, and would pay an allocation for each. */
+        const uint32_t half_more = st->bytes >= GROW_BY_HALF ? st->bytes + st->bytes / 2 : 0;
+        const uint32_t want = half_more > need_bytes ? half_more : need_bytes;
+        ch->bytes = (want + LINE - 1) / LINE * LINE;
         ch->block = wr_alloc_zero(a, ch->bytes);
         if (!ch->block)
             return WEIR_ENOMEM;

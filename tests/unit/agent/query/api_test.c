@@ -188,6 +188,8 @@ TEST(samples_take_an_exponent_where_scalars_do_not)
         const uint64_t bits = t_next(&r);
         double value;
         memcpy(&value, &bits, sizeof value);
+        if (i % 4 == 0)
+            value = (double)(bits >> (bits % 64)); /* whole numbers have a way of their own */
         if (!isfinite(value))
             continue;
         struct query_buf buf;
@@ -312,6 +314,24 @@ TEST(a_histogram_has_count_sum_and_buckets)
                   VECTOR("{\"metric\":{},\"histogram\":[10,{\"count\":\"1\",\"sum\":\"0\","
                          "\"buckets\":[[3,\"0\",\"0\",\"1\"]]}]}"));
     fake_done(&zero);
+    fake_done(&f);
+}
+
+TEST(each_bucket_has_its_own_bounds)
+{
+    struct fake f;
+    fake_init(&f);
+    (void)fake_add_series(&f, "service_name=z");
+    struct fake_window *const w = fake_add_window(&f, 0, 0, 10);
+    /* Two bins that touch, and one far off: (2^(-1/64), 1], (1, 2^(1/64)], (2, 2 * 2^(1/64)]. */
+    fake_hit(w, 995 * MS, false, ONE);
+    fake_hit(w, 1005 * MS, false, ONE);
+    fake_hit(w, 2010 * MS, false, ONE);
+    expect_answer(
+        &f, "sum(increase(" DURATION "[10s]))", "&time=10",
+        VECTOR("{\"metric\":{},\"histogram\":[10,{\"count\":\"3\",\"sum\":\"4.01\","
+               "\"buckets\":[[0,\"0.9892280131939755\",\"1\",\"1\"],[0,\"1\","
+               "\"1.0108892860517005\",\"1\"],[0,\"2\",\"2.021778572103401\",\"1\"]]}]}"));
     fake_done(&f);
 }
 
@@ -791,7 +811,29 @@ static void compare_eval(const char *line, struct oracle_counts *counts)
     query_buf_done(&body);
 }
 
-TEST(constant_expressions_answer_the_bytes_of_prometheus)
+TEST(golden_constants_answer_the_bytes_of_prometheus)
+{
+    size_t bytes;
+    uint8_t *const data = t_read_file(T_SOURCE_DIR "/tests/golden/promql/constants.tsv", &bytes);
+    T_TRUE(data != NULL && bytes > 0 && data[bytes - 1] == '\n');
+    data[bytes - 1] = '\0';
+    size_t count = 0;
+    char *save = NULL;
+    for (char *line = strtok_r((char *)data, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *const tab = strchr(line, '\t');
+        T_TRUE(tab != NULL);
+        *tab = '\0';
+        char *const got = get(NULL, "GET", "/api/v1/query", line, "", 200);
+        T_EQ_STR(got, tab + 1);
+        free(got);
+        count++;
+    }
+    T_TRUE(count >= 30);
+    free(data);
+}
+
+TEST(every_expression_of_the_3_16_scripts_parses_and_constant_ones_agree)
 {
     const char *const path = T_SHARED_DIR "/vectors/promqltest/expanded-3.16.0.jsonl";
     size_t bytes;
