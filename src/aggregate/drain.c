@@ -64,11 +64,13 @@ static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
 }
 
 /* Strong: nothing has changed when it fails. */
-static int slot_add(struct wr_shard *s, struct wr_slot *slot, const struct wr_record *rec)
+static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
+                    const struct wr_record *rec)
 {
-    struct weir_sketch **const which = rec->flags & WR_RECORD_ERROR ? &slot->error : &slot->ok;
+    const bool error = rec->flags & WR_RECORD_ERROR;
+    struct weir_sketch **const which = error ? &slot->error : &slot->ok;
     if (WR_UNLIKELY(!*which)) {
-        *which = wr_sketch_pool_get(rec->flags & WR_RECORD_ERROR ? s->error_pool : s->ok_pool);
+        *which = wr_sketch_pool_get(s->pool, error ? e->error_size : e->ok_size);
         if (!*which)
             return WEIR_ENOMEM;
     }
@@ -76,7 +78,7 @@ static int slot_add(struct wr_shard *s, struct wr_slot *slot, const struct wr_re
     if (WR_UNLIKELY(r != WEIR_OK))
         return r;
     slot->hits += rec->weight;
-    if (rec->flags & WR_RECORD_ERROR)
+    if (error)
         slot->errors += rec->weight;
     if (rec->flags & WR_RECORD_TOP_LEVEL)
         slot->top_level += rec->weight;
@@ -142,7 +144,7 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
     }
     struct wr_entry *const e = entry_of(s, rec);
     struct wr_slot *const slot = e ? wr_slot_get(s, e, w) : NULL;
-    if (!slot || slot_add(s, slot, rec) != WEIR_OK) {
+    if (!slot || slot_add(s, e, slot, rec) != WEIR_OK) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }
@@ -163,7 +165,7 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
         return;
     }
     w->counts.received++;
-    if (WR_UNLIKELY(slot_add(s, &e->slot, rec) != WEIR_OK)) {
+    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec) != WEIR_OK)) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }

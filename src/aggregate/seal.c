@@ -75,10 +75,12 @@ static bool seal(struct wr_shard *s, struct wr_windows *list, size_t i, uint32_t
             WR_PREFETCH(w->touched[k + AHEAD]);
         const struct wr_slot *const slot = wr_slot_find(e, w->start_ns);
         if (slot->hits > 0) {
+            e->ok_size = slot->ok ? wr_sketch_size(slot->ok) : 0;
+            e->error_size = slot->error ? wr_sketch_size(slot->error) : 0;
             wr_batch_add(b, e, slot);
         } else { /* touched, and then no memory for its first span */
-            wr_sketch_pool_put(s->ok_pool, slot->ok);
-            wr_sketch_pool_put(s->error_pool, slot->error);
+            wr_sketch_pool_put(s->pool, slot->ok);
+            wr_sketch_pool_put(s->pool, slot->error);
         }
         wr_slot_drop(s, e, w->start_ns);
     }
@@ -111,8 +113,8 @@ void wr_shard_clear_window(struct wr_shard *s, struct wr_window *w)
     for (size_t k = 0; k < w->touched_count; k++) {
         struct wr_entry *const e = w->touched[k];
         const struct wr_slot *const slot = wr_slot_find(e, w->start_ns);
-        wr_sketch_pool_put(s->ok_pool, slot->ok);
-        wr_sketch_pool_put(s->error_pool, slot->error);
+        wr_sketch_pool_put(s->pool, slot->ok);
+        wr_sketch_pool_put(s->pool, slot->error);
         wr_slot_drop(s, e, w->start_ns);
     }
     w->touched_count = 0;
@@ -142,14 +144,14 @@ static bool slot_copy(struct wr_shard *s, const struct wr_slot *slot, struct wr_
     ret_copy->ok = NULL;
     ret_copy->error = NULL;
     if (slot->ok) {
-        ret_copy->ok = wr_sketch_pool_copy(s->ok_pool, slot->ok);
+        ret_copy->ok = wr_sketch_pool_copy(s->pool, slot->ok);
         if (!ret_copy->ok)
             return false;
     }
     if (slot->error) {
-        ret_copy->error = wr_sketch_pool_copy(s->error_pool, slot->error);
+        ret_copy->error = wr_sketch_pool_copy(s->pool, slot->error);
         if (!ret_copy->error) {
-            wr_sketch_pool_put(s->ok_pool, ret_copy->ok);
+            wr_sketch_pool_put(s->pool, ret_copy->ok);
             return false;
         }
     }
