@@ -44,7 +44,7 @@
     X(BATCH_REMOVE, "DELETE FROM batches WHERE number = ?1")                                       \
     X(DROPS_REMOVE, "DELETE FROM drops WHERE number = ?1")                                         \
     X(WINDOW_RANGE, "SELECT series_id, part, hits, errors, top_level, ok, error FROM windows "     \
-                    "WHERE number = ?1 LIMIT ?2")                                                  \
+                    "WHERE number = ?1 ORDER BY series_id, part LIMIT ?2")                         \
     X(WINDOW_REMOVE, "DELETE FROM windows WHERE number = ?1 AND (series_id, part) <= (?2, ?3)")    \
     X(TOTAL_GET, "SELECT hits, errors, top_level, ok, error FROM totals WHERE series_id = ?1")     \
     X(TOTAL_SET, "INSERT OR REPLACE INTO totals(series_id, hits, errors, top_level, ok, error) "   \
@@ -52,8 +52,8 @@
     X(ROLLED_UNTIL, "SELECT value FROM meta WHERE key = 'rolled_until'")                           \
     X(SET_ROLLED, "UPDATE meta SET value = ?1 WHERE key = 'rolled_until'")                         \
     X(BATCH_NEXT, "SELECT end_ns FROM batches WHERE end_ns > ?1 ORDER BY end_ns LIMIT 1")          \
-    X(BATCH_NUMBERS, "SELECT number FROM batches WHERE end_ns > ?1 AND end_ns <= ?2 AND number "   \
-                     "<= ?3")                                                                      \
+    X(BATCH_NUMBERS, "SELECT number FROM batches INDEXED BY batches_end WHERE end_ns > ?1 AND "    \
+                     "end_ns <= ?2 AND number <= ?3")                                              \
     X(HOUR_UNDER_WAY, "SELECT end_ns, upto_number, next_series FROM hours WHERE next_series IS "   \
                       "NOT NULL LIMIT 1")                                                          \
     X(HOUR_ADD, "INSERT INTO hours(end_ns, upto_number, next_series) VALUES(?1, ?2, 0)")           \
@@ -61,7 +61,7 @@
     X(HOUR_REMOVE, "DELETE FROM hours WHERE end_ns = ?1")                                          \
     X(SERIES_NEXT, "SELECT id FROM series WHERE id > ?1 ORDER BY id LIMIT ?2")                     \
     X(WINDOW_PART, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "            \
-                   "WHERE number = ?1 AND series_id > ?2 AND series_id <= ?3")                     \
+                   "WHERE number = ?1 AND series_id > ?2 AND series_id <= ?3 ORDER BY series_id")  \
     X(ROLL_ADD, "INSERT INTO rolls(end_ns, series_id, hits, errors, top_level, ok, error) "        \
                 "VALUES(?1,?2,?3,?4,?5,?6,?7)")                                                    \
     X(ROLLS_REMOVE, "DELETE FROM rolls WHERE end_ns = ?1")                                         \

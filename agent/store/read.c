@@ -23,13 +23,14 @@
     X(TOTAL, "SELECT hits, errors, top_level, ok, error FROM totals WHERE series_id = ?1")         \
     X(HOURS, "SELECT end_ns, upto_number FROM hours WHERE next_series IS NULL "                    \
              "AND end_ns > ?1 AND end_ns <= ?2 AND upto_number <= ?3 ORDER BY end_ns")             \
-    X(ROLLS, "SELECT series_id, hits, errors, top_level, ok, error FROM rolls WHERE end_ns = ?1")  \
+    X(ROLLS, "SELECT series_id, hits, errors, top_level, ok, error FROM rolls WHERE end_ns = ?1 "  \
+             "ORDER BY series_id")                                                                 \
     X(ROLL, "SELECT series_id, hits, errors, top_level, ok, error FROM rolls "                     \
             "WHERE end_ns = ?1 AND series_id = ?2")                                                \
-    X(BATCHES, "SELECT number, start_ns, end_ns, rows FROM batches "                               \
+    X(BATCHES, "SELECT number, start_ns, end_ns, rows FROM batches INDEXED BY batches_end "        \
                "WHERE end_ns > ?1 AND end_ns <= ?2 AND number <= ?3 AND number > ?4")              \
     X(WINDOWS, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                \
-               "WHERE number = ?1")                                                                \
+               "WHERE number = ?1 ORDER BY series_id")                                             \
     X(WINDOW, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "                 \
               "WHERE number = ?1 AND series_id = ?2")
 
