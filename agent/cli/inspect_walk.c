@@ -152,6 +152,7 @@ static void drain(struct inspect *x)
 static void drop_open(struct feed *f)
 {
     struct weir_producer *const p = f->x->producer;
+    weir_stats_commit(p); /* what is complete before it stays */
     weir_stats_abandon(p);
     weir_stats_begin(p, &f->source);
     weir_stats_drop(p, f->in_trace);

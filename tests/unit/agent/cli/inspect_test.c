@@ -577,6 +577,31 @@ TEST(a_payload_larger_than_the_ring_of_an_agent_counts_whole)
     run_done(&r);
 }
 
+TEST(a_trace_larger_than_the_ring_is_dropped_whole_and_the_ones_around_it_count)
+{
+    enum { SPANS = 4000 };
+    static struct weir_trace_span spans[SPANS];
+    struct weir_trace_encoder *e;
+    struct weir_bytes payload;
+    T_OK(weir_trace_encoder_new(NULL, &e));
+    for (uint64_t i = 0; i < SPANS; i++) {
+        spans[i] = span_of("a name that takes some room in the ring of a producer");
+        spans[i].span_id = i + 1;
+    }
+    T_OK(weir_trace_add(e, spans, 2));
+    T_OK(weir_trace_add(e, spans, SPANS));
+    T_OK(weir_trace_add(e, spans, 3));
+    T_OK(weir_trace_payload(e, &payload));
+    struct run r;
+    RUN_ON(&r, payload.ptr, payload.len, "--format=auto");
+    weir_trace_encoder_free(e);
+    T_EQ_I64(r.status, 0);
+    T_SAYS(&r, "read      3 traces, 4005 spans, 0 with an error\n");
+    T_SAYS(&r, "counted   4005 spans = 5 in rows + 0 ineligible + 0 partial + 4000 dropped\n");
+    T_SAYS(&r, "dropped   4000 inbox_full\n");
+    run_done(&r);
+}
+
 /* The line. */
 
 TEST(a_wrong_line_ends_with_2_and_says_what_was_meant)
