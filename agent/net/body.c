@@ -39,7 +39,7 @@ void net_body_pool_give(struct net_body_pool *pool, size_t bytes)
 
 static bool buf_resize(struct net_body_pool *pool, struct net_body_buf *b, size_t cap)
 {
-    if (!net_body_pool_take(pool, cap - b->cap))
+    if (cap == 0 || !net_body_pool_take(pool, cap - b->cap))
         return false;
     char *const grown = realloc(b->bytes, cap);
     if (!grown) {

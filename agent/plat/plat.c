@@ -109,6 +109,8 @@ const char *plat_strerror(int err)
 void plat_heap_init(void)
 {
     enum { MAP_BYTES = 1024 * 1024, KEEP_BYTES = 2 * 1024 * 1024 };
+    /* NOLINTBEGIN(concurrency-mt-unsafe): there is no other thread yet */
     (void)mallopt(M_MMAP_THRESHOLD, MAP_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }

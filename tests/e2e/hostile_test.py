@@ -9,13 +9,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
 import unittest
 
 from weirtest import process, run, spans
-from weirtest.agent import Agent
+from weirtest.agent import Agent, wait_until
 from weirtest.http import Connection, read_exactly, read_head_of_response, request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -101,6 +102,13 @@ def valid_span(n):
                          "start": time.time_ns(), "duration": 1000, "meta": {}, "metrics": {}}]])
 
 
+def ask(connection, row, raw):
+    """The request of a row of hostile.tsv."""
+    headers = [("Content-Type", row[2])] if row[2] != "-" else []
+    headers += [("Content-Encoding", row[3])] if row[3] != "-" else []
+    return connection.request("POST", row[1], raw, headers + [("Content-Length", str(len(raw)))])
+
+
 def refuse_constant(text):
     raise AssertionError("%s is not JSON" % text)
 
@@ -112,8 +120,10 @@ def strict_json(raw):
 class Base(unittest.TestCase):
     maxDiff = None
 
+    ARGUMENTS = ()
+
     def setUp(self):
-        self.agent = Agent()
+        self.agent = Agent(*self.ARGUMENTS)
         self.pid = self.agent.process.pid
         self.sanitized = process.is_sanitized(self.pid)
         self.sent = 0
@@ -185,11 +195,6 @@ class Base(unittest.TestCase):
 
 
 class Bodies(Base):
-    def ask(self, connection, row, raw):
-        headers = [("Content-Type", row[2])] if row[2] != "-" else []
-        headers += [("Content-Encoding", row[3])] if row[3] != "-" else []
-        return connection.request("POST", row[1], raw, headers + [("Content-Length", str(len(raw)))])
-
     def check_answer(self, row, rule, answer):
         if answer.status >= 400:
             self.assertTrue(0 < len(answer.body) < 512, "a refusal gives a short reason")
@@ -211,7 +216,7 @@ class Bodies(Base):
         for _ in range(TRIES):
             begun = process.cpu_ms(self.pid)
             for _ in range(SENDS):
-                self.ask(connection, row, raw)
+                ask(connection, row, raw)
             cost = (process.cpu_ms(self.pid) - begun) / SENDS
             best = cost if best is None else min(best, cost)
             if best < float(rule[4]):
@@ -235,7 +240,7 @@ class Bodies(Base):
                 before = self.counters()
                 to_otlp = row[1].startswith("/v1/")
                 with Connection(self.agent.otlp if to_otlp else self.agent.datadog) as connection:
-                    answer = self.ask(connection, row, raw)
+                    answer = ask(connection, row, raw)
                     self.assertIn(answer.status, statuses(rule, row[5]), answer)
                     self.judge(rule, rule[3], int(rule[2]) if answer.status == 200 else 0, before)
                     self.check_answer(row, rule, answer)
@@ -349,7 +354,7 @@ class Bodies(Base):
             if row[0].startswith(("mp-sample-rate-", "mp-metric-")) and row[5] == "200":
                 before = weight()
                 with Connection(self.agent.datadog) as connection:
-                    self.assertEqual(self.ask(connection, row, expand(row[4])).status, 200)
+                    self.assertEqual(ask(connection, row, expand(row[4])).status, 200)
                 self.assertEqual(weight() - before, WEIGHT_UNIT, row[0])
                 done += 1
         self.assertEqual(done, 7)
@@ -363,7 +368,7 @@ class Bodies(Base):
                 continue
             raw = expand(row[4])
             with Connection(self.agent.datadog) as connection:
-                self.assertEqual(self.ask(connection, row, raw).status, 200)
+                self.assertEqual(ask(connection, row, raw).status, 200)
             name = spans.unpack(raw)[0][0]["name"]  # Python mends by the same rule, for each maximal part
             found[name] = found.get(name, 0) + 1
         self.assertEqual(sum(found.values()), 13)
@@ -376,6 +381,27 @@ class Bodies(Base):
             quoted = '"' + re.sub(r'[\\"\n\x00]', lambda m: "\\x%02x" % ord(m.group()), name) + '"'
             self.assertEqual(self.agent.total_calls("operation_name=" + quoted), hits, name)
         self.check_outputs()
+
+
+class Restart(Base):
+    """Case S11, as far as it applies: there is no journal of payloads, and a histogram without bounds is not taken
+    in yet; what was stored of hostile payloads is read back by each start that follows."""
+
+    ARGUMENTS = ("--aggregation.window=1s", "--aggregation.lateness=0s")
+
+    def test_what_strangers_sent_does_not_harm_the_next_start(self):
+        for row in vectors("hostile.tsv"):
+            with Connection(self.agent.otlp if row[1].startswith("/v1/") else self.agent.datadog) as connection:
+                ask(connection, row, expand(row[4]))
+        hits = self.agent.reconcile()["process"]["aggregated"]
+        self.assertGreater(hits, 50)
+        self.assertTrue(wait_until(lambda: self.agent.total_calls(include_open=False) == hits))
+        before = sorted((sorted(labels.items()), value) for labels, value in self.agent.calls(include_open=False))
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+            self.agent.restart(how)
+            after = sorted((sorted(labels.items()), value) for labels, value in self.agent.calls(include_open=False))
+            self.assertEqual(after, before)
+            self.check_outputs()
 
 
 class RawRequests(Base):
