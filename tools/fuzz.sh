@@ -14,7 +14,7 @@ one() { # SECONDS TARGET
     dict=tests/fuzz/dict/$target.dict
     [ -f "$dict" ] || dict=''
     result=0
-    UBSAN_OPTIONS=print_stacktrace=1 "$program" -max_total_time="$seconds" -max_len=4096 -timeout=10 \
+    UBSAN_OPTIONS=print_stacktrace=1 "$program" -max_total_time="$seconds" -max_len=2048 -timeout=10 \
         -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$found" ${dict:+-dict="$dict"} \
         "$corpus" >"$log" 2>&1 || result=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

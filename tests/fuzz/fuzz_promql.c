@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_promql: the lexer, the parser, the checker and the evaluator on a small source, the form
- * parameters around them, and the regular expressions. The same text gives the same tree and the
- * same answer; a text that is accepted is accepted in parentheses, with the same type; every
- * answer of the API is JSON. A regular expression means the same in a group; a text that is
- * escaped matches itself.
+ * fuzz_promql: the lexer, the parser, the checker and the evaluator on a small source, and the form
+ * parameters around them. The same text gives the same tree and the same answer; a text that is
+ * accepted is accepted in parentheses, with the same type; every answer of the API is JSON.
  *
- * Input: 1 byte what to do, then the text: an expression, a form's parameters, or 1 byte the
- * length of a regular expression, that, and what to match.
+ * Input: 1 byte what the rest is: an expression, or a form's parameters.
  */
 #include "fuzz.h"
 
@@ -274,86 +271,13 @@ static void ask_text(struct weir_bytes text)
     free(form);
 }
 
-/* Regular expressions. */
-
-/* 1 or 0; -1 refused, -2 the budget was used up. */
-static int match(struct weir_bytes pattern, struct weir_bytes text)
-{
-    struct query_arena arena;
-    query_arena_init(&arena, ARENA_BYTES);
-    struct query_error error = {.fault = QUERY_FAULT_NONE};
-    struct query_regex *regex = NULL;
-    int r = -1;
-    if (query_regex_compile(&arena, pattern, 0, &regex, &error)) {
-        uint64_t budget = 2000000;
-        r = query_regex_match(regex, text, &budget);
-        FZ_CHECK(r >= -1 && r <= 1 && budget <= 2000000);
-        r = r < 0 ? -2 : r;
-    } else {
-        (void)see_error(&error, pattern);
-    }
-    query_arena_done(&arena);
-    return r;
-}
-
-static void expect_in_group(struct weir_bytes pattern, struct weir_bytes text, int want)
-{
-    char *const wrapped = fz_alloc(pattern.len + 5);
-    memcpy(wrapped, "(?:", 3);
-    if (pattern.len)
-        memcpy(wrapped + 3, pattern.ptr, pattern.len);
-    memcpy(wrapped + 3 + pattern.len, ")", 1);
-    const int got = match((struct weir_bytes){wrapped, pattern.len + 4}, text);
-    /* The group may be the one level too many, or the form that took the short cut before. */
-    FZ_CHECK(got == want || got < 0 || want == -2);
-    free(wrapped);
-}
-
-/* Bytes that are not UTF-8 cannot be written in a pattern; they are tried all the same. */
-static void expect_itself(struct weir_bytes text)
-{
-    char *const quoted = fz_alloc(4 * text.len);
-    size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        const char c = text.ptr[i];
-        if (c > 0 && !(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z') && c > ' ' &&
-            c != 0x7f)
-            quoted[n++] = '\\';
-        quoted[n++] = c;
-    }
-    FZ_CHECK(match((struct weir_bytes){quoted, n}, text) != 0);
-    free(quoted);
-}
-
-static void match_text(struct fz_in *in)
-{
-    size_t n = fz_u8(in);
-    if (n > in->left)
-        n = in->left;
-    uint8_t *const pattern_copy = fz_copy(in->at, n);
-    uint8_t *const text_copy = fz_copy(in->at + n, in->left - n);
-    const struct weir_bytes pattern = {(const char *)pattern_copy, n};
-    const struct weir_bytes text = {(const char *)text_copy, in->left - n};
-    const int r = match(pattern, text);
-    FZ_CHECK(match(pattern, text) == r);
-    if (r != -1)
-        expect_in_group(pattern, text, r);
-    expect_itself(text);
-    free(pattern_copy);
-    free(text_copy);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fz_in in = fz_in(data, size);
     const uint8_t what = fz_u8(&in);
-    if (what % 4 == 3) {
-        match_text(&in);
-        return 0;
-    }
     uint8_t *const exact = fz_copy(in.at, in.left);
     const struct weir_bytes text = {(const char *)exact, in.left};
-    if (what % 4 == 2) {
+    if (what & 2) {
         ask_form(text);
     } else {
         parse_text(text);
