@@ -25,5 +25,6 @@ leg install tests/api/install_check.sh
 leg clang ./dev test clang -- -LE 'e2e|interop|api'
 leg asan ./dev asan
 leg tsan ./dev tsan
+leg fuzz ./dev fuzz --for 20
 leg dev ./dev test dev
 echo "check: all legs passed in $(($(now) - begun)) s:${summary%,}"
