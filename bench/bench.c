@@ -2,14 +2,19 @@
 /* bench: see bench.h. */
 #include "bench.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static void usage(const char *name, const char *about)
 {
@@ -39,8 +44,9 @@ void bench_begin(struct bench *b, const char *name, const char *about, int argc,
         }
     }
     if (!b->json)
-        printf("%-10s %-22s %-16s %14s %14s %14s  %s\n", "bench", "case", "metric", "median", "min",
-               "max", "unit");
+        printf("%-9s %-22s %-15s %10s %10s %10s %-7s %-19s %6s %10s %10s %10s\n", "bench", "case",
+               "metric", "median", "min", "max", "unit", "peer", "ratio", "its median", "min",
+               "max");
 }
 
 static int by_value(const void *a, const void *b)
@@ -50,28 +56,163 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+struct spread {
+    double median;
+    double min;
+    double max;
+};
+
+static struct spread spread_of(const double *values, size_t count)
+{
+    double sorted[1000];
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_value);
+    return (struct spread){sorted[count / 2], sorted[0], sorted[count - 1]};
+}
+
+static void json_peer(const struct bench_peer *peer, double peer_value, double ratio)
+{
+    if (!peer)
+        printf("\"peer\":null,\"peer_value\":null,\"ratio\":null}\n");
+    else if (peer->why[0])
+        printf("\"peer\":\"%s\",\"peer_value\":null,\"ratio\":null,\"why\":\"%s\"}\n", peer->name,
+               peer->why);
+    else
+        printf("\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g}\n", peer->name, peer_value,
+               ratio);
+}
+
+static void table_peer(const struct bench_peer *peer, double ratio, const struct spread *s)
+{
+    if (!peer)
+        printf("\n");
+    else if (peer->why[0])
+        printf(" %-19s (%s)\n", peer->name, peer->why);
+    else
+        printf(" %-19s %6.4g %10.6g %10.6g %10.6g\n", peer->name, ratio, s->median, s->min, s->max);
+}
+
+void bench_report_peer(const struct bench *b, const char *c, const char *metric, const char *unit,
+                       enum bench_better better, const double *values, size_t count,
+                       const struct bench_peer *peer)
+{
+    const struct spread ours = spread_of(values, count);
+    struct spread theirs = {0};
+    double ratio = 0;
+    if (peer && !peer->why[0]) {
+        theirs = spread_of(peer->values, peer->count);
+        ratio = better == BENCH_LOWER ? theirs.median / ours.median : ours.median / theirs.median;
+    }
+    if (b->json) {
+        printf(
+            "{\"bench\":\"%s\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",",
+            b->name, c, metric, ours.median, unit);
+        json_peer(peer, theirs.median, ratio);
+    } else {
+        printf("%-9s %-22s %-15s %10.6g %10.6g %10.6g %-7s", b->name, c, metric, ours.median,
+               ours.min, ours.max, unit);
+        table_peer(peer, ratio, &theirs);
+    }
+    (void)fflush(stdout);
+}
+
 void bench_report(const struct bench *b, const char *c, const char *metric, const char *unit,
                   enum bench_better better, const double *values, size_t count)
 {
-    double sorted[1000];
-    (void)better; /* of peers: none here */
-    memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_value);
-    const double median = sorted[count / 2];
-    if (b->json)
-        printf("{\"bench\":\"%s\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\","
-               "\"peer\":null,\"peer_value\":null,\"ratio\":null}\n",
-               b->name, c, metric, median, unit);
-    else
-        printf("%-10s %-22s %-16s %14.6g %14.6g %14.6g  %s\n", b->name, c, metric, median,
-               sorted[0], sorted[count - 1], unit);
-    (void)fflush(stdout);
+    bench_report_peer(b, c, metric, unit, better, values, count, NULL);
 }
 
 void bench_report_one(const struct bench *b, const char *c, const char *metric, const char *unit,
                       double value)
 {
     bench_report(b, c, metric, unit, BENCH_LOWER, &value, 1);
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static void pin_to(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+pid_t bench_spawn(const char *program, char **argv, int cpu, FILE **ret_out)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        die("pipe");
+    const pid_t pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* no server outlives its bench */
+        if (cpu >= 0)
+            pin_to(cpu);
+        if (dup2(fds[1], STDOUT_FILENO) < 0)
+            _exit(126);
+        (void)execv(program, argv);
+        _exit(127);
+    }
+    (void)close(fds[1]);
+    FILE *const out = fdopen(fds[0], "r");
+    if (!out)
+        die("fdopen");
+    *ret_out = out;
+    return pid;
+}
+
+double bench_json_number(const char *text, const char *key)
+{
+    const size_t len = strlen(key);
+    for (const char *at = text; (at = strstr(at, key)) != NULL; at += len) {
+        if (at > text && at[-1] == '"' && at[len] == '"' && at[len + 1] == ':')
+            return strtod(at + len + 2, NULL);
+    }
+    return -1;
+}
+
+void bench_peer_init(struct bench_peer *p, const char *name, const char *program)
+{
+    *p = (struct bench_peer){.name = name};
+    (void)snprintf(p->program, sizeof p->program, "%s/bin/%s", BENCH_PEERS_DIR, program);
+    if (access(p->program, X_OK) == 0)
+        return;
+    (void)snprintf(p->why, sizeof p->why, "not built: ./dev bench NAME --peers");
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s.why", BENCH_PEERS_DIR, program);
+    FILE *const f = fopen(path, "re");
+    if (f) { /* build.sh knows it better */
+        if (fgets(p->why, sizeof p->why, f))
+            p->why[strcspn(p->why, "\n\"\\")] = 0;
+        (void)fclose(f);
+    }
+}
+
+void bench_peer_run(struct bench_peer *p, char **argv, const char *key)
+{
+    if (p->why[0])
+        return;
+    argv[0] = p->program;
+    FILE *out;
+    const pid_t pid = bench_spawn(p->program, argv, -1, &out);
+    char line[4096] = "";
+    (void)!fgets(line, sizeof line, out);
+    (void)fclose(out);
+    int status = -1;
+    (void)waitpid(pid, &status, 0);
+    const double value = bench_json_number(line, key);
+    if (status != 0 || value < 0) {
+        fprintf(stderr, "bench: the peer %s failed\n", p->name);
+        (void)snprintf(p->why, sizeof p->why, "it failed");
+        return;
+    }
+    p->values[p->count++] = value;
 }
 
 static int64_t clock_ns(clockid_t id)
@@ -93,10 +234,7 @@ int64_t bench_thread_cpu_ns(void)
 
 void bench_pin(int cpu)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)cpu, &set);
-    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    pin_to(cpu);
 }
 
 static void *heap_fn(void *ctx, void *ptr, size_t old_size, size_t new_size)

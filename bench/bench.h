@@ -5,11 +5,17 @@
  * bench: the harness. A bench is a program that runs its cases in interleaved rounds and reports
  * medians; with --json a line an object:
  *   {"bench","case","metric","value","unit","peer","peer_value","ratio"}
- * peer fields null where there is none; ratio above 1 is ahead of the peer.
+ * peer fields null where there is none; ratio above 1 is ahead of the peer. Where a peer could not
+ * run, its value and the ratio are null and a member "why" follows.
+ *
+ * A peer is a program that bench/peers/build.sh made. What runs once a round prints one JSON line;
+ * what serves takes a port, and at SIGTERM may print one.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
 #include <weir/base.h>
 
 enum bench_better { BENCH_LOWER = 0, BENCH_HIGHER };
@@ -25,12 +31,39 @@ void bench_begin(struct bench *b, const char *name, const char *about, int argc,
 /* values of all rounds; the median is reported, the spread beside it in the table. */
 void bench_report(const struct bench *b, const char *c, const char *metric, const char *unit,
                   enum bench_better better, const double *values, size_t count);
+
+/* A program that does the same work, and what it said of it, a value a round. */
+struct bench_peer {
+    const char *name;
+    char program[256];
+    char why[96]; /* why there are no values; empty: it runs */
+    size_t count;
+    double values[1000];
+};
+/* program: its file in build/peers/bin. */
+void bench_peer_init(struct bench_peer *p, const char *name, const char *program);
+/*
+ * One round: run it with argv[1..] (argv[0] is set here) and keep the number behind "key": in its
+ * output. A peer that fails says so on stderr, gets a why, and is not run again.
+ */
+void bench_peer_run(struct bench_peer *p, char **argv, const char *key);
+void bench_report_peer(const struct bench *b, const char *c, const char *metric, const char *unit,
+                       enum bench_better better, const double *values, size_t count,
+                       const struct bench_peer *peer);
 void bench_report_one(const struct bench *b, const char *c, const char *metric, const char *unit,
                       double value);
 
 int64_t bench_now_ns(void);
 int64_t bench_thread_cpu_ns(void);
 void bench_pin(int cpu); /* this thread; on a machine with fewer cores: nothing */
+
+/*
+ * Start a program on a core (-1: where this thread may run) with its output in *ret_out. Its own
+ * errors go to stderr. Exits when that cannot be done.
+ */
+pid_t bench_spawn(const char *program, char **argv, int cpu, FILE **ret_out);
+/* The number behind "key": in text, or -1. */
+double bench_json_number(const char *text, const char *key);
 
 /* An allocator that counts calls that allocate. */
 struct bench_heap {

@@ -3,12 +3,14 @@
  * decode: payload bytes to aggregated rows, in one thread: walk, key, hash, hand-over, table,
  * sketch. Payloads are those of `weir send`: 14 tags a Datadog span, 20 attributes an OTLP span,
  * 512 resources, a hundred spans or so a payload. No socket, no HTTP, no seal.
- *   *_walk: the decoder alone, with a callback that does nothing
+ *   *_walk: the decoder alone, with a callback that does nothing; the peer, a decoder too, is
+ *           given the same payloads in files
  */
 #include "spans.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/decode.h>
 
 #include "cli/send_encode.h"
@@ -27,14 +29,15 @@ struct payload {
 struct format {
     const char *name;
     const char *walk_name;
+    const char *peer_form; /* NULL: no peer */
     enum send_protocol protocol;
     decode_fn *decode;
 };
 
 static const struct format formats[] = {
-    {"dd_v04", "dd_v04_walk", SEND_V04, weir_decode_dd_v04},
-    {"dd_v05", "dd_v05_walk", SEND_V05, weir_decode_dd_v05},
-    {"otlp_http", "otlp_http_walk", SEND_OTLP, weir_decode_otlp_traces},
+    {"dd_v04", "dd_v04_walk", "v04", SEND_V04, weir_decode_dd_v04},
+    {"dd_v05", "dd_v05_walk", "v05", SEND_V05, weir_decode_dd_v05},
+    {"otlp_http", "otlp_http_walk", NULL, SEND_OTLP, weir_decode_otlp_traces},
 };
 
 static const int64_t t0 = INT64_C(1800000000) * 1000000000;
@@ -81,6 +84,37 @@ static struct payload *payloads_make(enum send_protocol protocol)
     return p;
 }
 
+struct files {
+    char dir[32];
+};
+
+static void file_path(const struct files *f, size_t i, char *dst, size_t cap)
+{
+    (void)snprintf(dst, cap, "%s/%02zu", f->dir, i);
+}
+
+static void files_write(struct files *f, const struct payload *p)
+{
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/weir-bench-XXXXXX");
+    need(mkdtemp(f->dir) != NULL);
+    for (size_t i = 0; i < PAYLOADS; i++) {
+        char path[64];
+        file_path(f, i, path, sizeof path);
+        FILE *const out = fopen(path, "we");
+        need(out && fwrite(p[i].bytes, 1, p[i].len, out) == p[i].len && fclose(out) == 0);
+    }
+}
+
+static void files_remove(const struct files *f)
+{
+    for (size_t i = 0; i < PAYLOADS; i++) {
+        char path[64];
+        file_path(f, i, path, sizeof path);
+        (void)unlink(path);
+    }
+    (void)rmdir(f->dir);
+}
+
 static int add_span(void *ctx, const struct weir_span *span)
 {
     return weir_stats_add(ctx, span);
@@ -104,6 +138,8 @@ static int no_end(void *ctx)
 }
 
 struct run {
+    struct bench_heap heap;
+    uint64_t allocations; /* in the measured rounds */
     struct weir_stats *st;
     struct weir_producer *p;
     struct weir_decoder *d;
@@ -136,30 +172,66 @@ static double round_of(struct run *r, bool walk_only)
     return (double)(bench_now_ns() - from) / (double)spans;
 }
 
+static size_t spans_in(const struct payload *p)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < PAYLOADS; i++)
+        sum += p[i].spans;
+    return sum;
+}
+
+static void report(const struct bench *b, const struct run *r, const double *values,
+                   const double *walks, const struct bench_peer *peer)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < PAYLOADS; i++)
+        bytes += (double)r->payloads[i].len / (double)r->payloads[i].spans / PAYLOADS;
+    const struct format *const f = r->format;
+    const size_t n = (size_t)b->rounds;
+    bench_report(b, f->name, "ns_per_span", "ns", BENCH_LOWER, values, n);
+    bench_report_peer(b, f->walk_name, "ns_per_span", "ns", BENCH_LOWER, walks, n,
+                      f->peer_form ? peer : NULL);
+    bench_report_one(b, f->name, "allocations", "count", (double)r->allocations);
+    bench_report_one(b, f->name, "bytes_per_span", "B", bytes);
+}
+
+static void rounds(const struct bench *b, struct run *r)
+{
+    static struct bench_peer peer;
+    static double values[1000];
+    static double walks[1000];
+    bench_peer_init(&peer, "libdatadog", "libdatadog");
+    struct files files;
+    files_write(&files, r->payloads);
+    char verb[] = "decode";
+    char form[8];
+    (void)snprintf(form, sizeof form, "%s", r->format->peer_form ? r->format->peer_form : "");
+    char times[8];
+    (void)snprintf(times, sizeof times, "%d", REPEAT);
+    char count[24]; /* what it must find, or it fails */
+    (void)snprintf(count, sizeof count, "%zu", spans_in(r->payloads));
+    char *argv[] = {NULL, verb, form, files.dir, times, count, NULL};
+    (void)round_of(r, false);
+    const uint64_t before = r->heap.allocations;
+    for (int i = 0; i < b->rounds; i++) {
+        values[i] = round_of(r, false);
+        walks[i] = round_of(r, true);
+        if (r->format->peer_form)
+            bench_peer_run(&peer, argv, "ns_per_span");
+    }
+    r->allocations = r->heap.allocations - before;
+    files_remove(&files);
+    report(b, r, values, walks, &peer);
+}
+
 static void bench_format(const struct bench *b, const struct format *f)
 {
-    struct bench_heap heap = {0};
-    const struct weir_stats_opts o = {.struct_size = sizeof o, .alloc = bench_alloc(&heap)};
     struct run r = {.format = f, .payloads = payloads_make(f->protocol)};
+    const struct weir_stats_opts o = {.struct_size = sizeof o, .alloc = bench_alloc(&r.heap)};
     need(weir_stats_new(&o, &r.st) == WEIR_OK);
     need(weir_producer_new(r.st, 0, WEIR_PRODUCER_OWNER, &r.p) == WEIR_OK);
     need(weir_decoder_new(&o.alloc, weir_stats_tags(r.st), &r.d) == WEIR_OK);
-    double values[1000];
-    double walks[1000];
-    (void)round_of(&r, false);
-    const uint64_t before = heap.allocations;
-    for (int i = 0; i < b->rounds; i++) {
-        values[i] = round_of(&r, false);
-        walks[i] = round_of(&r, true);
-    }
-    const uint64_t allocations = heap.allocations - before;
-    double bytes = 0;
-    for (size_t i = 0; i < PAYLOADS; i++)
-        bytes += (double)r.payloads[i].len / (double)r.payloads[i].spans / PAYLOADS;
-    bench_report(b, f->name, "ns_per_span", "ns", BENCH_LOWER, values, (size_t)b->rounds);
-    bench_report(b, f->walk_name, "ns_per_span", "ns", BENCH_LOWER, walks, (size_t)b->rounds);
-    bench_report_one(b, f->name, "allocations", "count", (double)allocations);
-    bench_report_one(b, f->name, "bytes_per_span", "B", bytes);
+    rounds(b, &r);
     for (size_t i = 0; i < PAYLOADS; i++)
         free(r.payloads[i].bytes);
     free(r.payloads);

@@ -40,6 +40,15 @@ struct bench_labels *bench_labels_new(const struct weir_stats *st, size_t count)
     return l;
 }
 
+struct bench_draw bench_draw(struct bench_rng *rng, size_t sets)
+{
+    struct bench_draw d; /* an initializer would leave the order open */
+    d.set = bench_next(rng) % sets;
+    d.duration_ns = bench_latency_ns(rng);
+    d.error = bench_next(rng) % 8 == 0;
+    return d;
+}
+
 struct weir_span bench_span(const struct bench_labels *l, int64_t end_ns, int64_t duration_ns,
                             bool error)
 {

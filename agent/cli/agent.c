@@ -96,7 +96,7 @@ static int act(const struct config *config)
 int cli_agent(int argc, char **argv)
 {
     struct config *config = NULL;
-    struct config_error error;
+    struct config_error error = {.text = ""};
     const struct config_input input = {
         .argc = argc - 1, .argv = argv + 1, .env = environ, .default_file = DEFAULT_FILE};
     if (config_load(&input, &config, &error) != 0) {

@@ -2,7 +2,9 @@
 /* send_transport: see send_transport.h. One easy handle, which keeps its connection. */
 #include "cli/send_transport.h"
 
+#define CURL_DISABLE_TYPECHECK /* its macros would name the functions themselves */
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +25,51 @@ struct send_transport {
     char curl_error[CURL_ERROR_SIZE];
 };
 
+/*
+ * libcurl by name, loaded when a verb needs it: linked, it and its dozen libraries would be
+ * resident in the agent too, which has no use for them (docs/decisions/0001-resident-memory.md).
+ */
+#define LIBCURL "libcurl.so.4"
+#define CURL_MAP(X)                                                                                \
+    X(global_init, CURLcode, (long))                                                               \
+    X(easy_init, CURL *, (void))                                                                   \
+    X(easy_setopt, CURLcode, (CURL *, CURLoption, ...))                                            \
+    X(easy_perform, CURLcode, (CURL *))                                                            \
+    X(easy_getinfo, CURLcode, (CURL *, CURLINFO, ...))                                             \
+    X(easy_cleanup, void, (CURL *))                                                                \
+    X(easy_strerror, const char *, (CURLcode))                                                     \
+    X(slist_append, struct curl_slist *, (struct curl_slist *, const char *))                      \
+    X(slist_free_all, void, (struct curl_slist *))
+static struct {
+#define CURL_FIELD(name, type, parameters) type(*name) parameters;
+    CURL_MAP(CURL_FIELD)
+#undef CURL_FIELD
+} curl;
+
+/* dlsym gives an object pointer; POSIX says it holds a function's, and ISO C wants it copied. */
+static bool load(void *library, const char *name, void *ret_function)
+{
+    void *const at = dlsym(library, name);
+    memcpy(ret_function, &at, sizeof at);
+    return at != NULL;
+}
+
 int cli_send_transport_global(void)
 {
-    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? WEIR_OK : WEIR_ENOMEM;
+    if (curl.global_init)
+        return WEIR_OK;
+    void *const library = dlopen(LIBCURL, RTLD_NOW | RTLD_LOCAL);
+    bool whole = library != NULL;
+#define CURL_LOAD(name, type, parameters) whole = whole && load(library, "curl_" #name, &curl.name);
+    CURL_MAP(CURL_LOAD)
+#undef CURL_LOAD
+    if (!whole) {
+        memset(&curl, 0, sizeof curl);
+        (void)fputs("weir: cannot load " LIBCURL ", which this verb needs: install libcurl4\n",
+                    stderr);
+        return WEIR_EVERSION;
+    }
+    return curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? WEIR_OK : WEIR_ENOMEM;
 }
 
 static size_t take_answer(char *bytes, size_t size, size_t count, void *ctx)
@@ -67,20 +111,20 @@ static int set_options(struct send_transport *t, const struct send_transport_opt
 {
     CURL *const c = t->easy;
     int bad = 0;
-    bad |= (int)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    bad |= (int)curl_easy_setopt(c, CURLOPT_PROXY, "");
-    bad |= (int)curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_answer);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_READFUNCTION, give_body);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_READDATA, t);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_error);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(o->timeout_ns / 1000000));
-    bad |= (int)curl_easy_setopt(c, CURLOPT_USERAGENT, "weir-send/" WEIR_VERSION_STRING);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    bad |= (int)curl.easy_setopt(c, CURLOPT_PROXY, "");
+    bad |= (int)curl.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, take_answer);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_WRITEDATA, t);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_READFUNCTION, give_body);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_READDATA, t);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_error);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(o->timeout_ns / 1000000));
+    bad |= (int)curl.easy_setopt(c, CURLOPT_USERAGENT, "weir-send/" WEIR_VERSION_STRING);
     if (o->unix_socket)
-        bad |= (int)curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, o->unix_socket);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, o->unix_socket);
     return bad;
 }
 
@@ -90,7 +134,7 @@ int cli_send_transport_new(const struct send_transport_opts *o,
     struct send_transport *const t = calloc(1, sizeof *t);
     if (!t)
         return WEIR_ENOMEM;
-    t->easy = curl_easy_init();
+    t->easy = curl.easy_init();
     t->base_url = strdup(o->base_url);
     t->chunked = o->chunked;
     t->max_answer = o->max_answer;
@@ -110,8 +154,8 @@ void cli_send_transport_free(struct send_transport *t)
     if (!t)
         return;
     if (t->easy)
-        curl_easy_cleanup(t->easy);
-    curl_slist_free_all(t->headers);
+        curl.easy_cleanup(t->easy);
+    curl.slist_free_all(t->headers);
     free(t->base_url);
     free(t->answer);
     free(t);
@@ -119,7 +163,7 @@ void cli_send_transport_free(struct send_transport *t)
 
 static bool add_header(struct send_transport *t, const char *line)
 {
-    struct curl_slist *const list = curl_slist_append(t->headers, line);
+    struct curl_slist *const list = curl.slist_append(t->headers, line);
     if (!list)
         return false;
     t->headers = list;
@@ -128,7 +172,7 @@ static bool add_header(struct send_transport *t, const char *line)
 
 static bool make_headers(struct send_transport *t, const struct send_request *r)
 {
-    curl_slist_free_all(t->headers);
+    curl.slist_free_all(t->headers);
     t->headers = NULL;
     char type[128];
     bool ok = add_header(t, "Expect:"); /* libcurl would ask first for large bodies */
@@ -150,22 +194,22 @@ static int prepare(struct send_transport *t, const struct send_request *r, const
 {
     CURL *const c = t->easy;
     int bad = make_headers(t, r) ? 0 : 1;
-    bad |= (int)curl_easy_setopt(c, CURLOPT_URL, url);
-    bad |= (int)curl_easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_URL, url);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
     if (!r->body.ptr) {
-        bad |= (int)curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_HTTPGET, 1L);
     } else if (t->chunked) {
         t->body_at = r->body.ptr;
         t->body_left = r->body.len;
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POST, 1L);
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)-1);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POST, 1L);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)-1);
     } else {
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POST, 1L);
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->body.ptr);
-        bad |= (int)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POST, 1L);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POSTFIELDS, r->body.ptr);
+        bad |= (int)curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
     }
-    bad |= (int)curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
+    bad |= (int)curl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
     return bad;
 }
 
@@ -202,14 +246,14 @@ void cli_send_transport_do(struct send_transport *t, const struct send_request *
         (void)snprintf(ret->error, sizeof ret->error, "cannot set up the request");
         return;
     }
-    const CURLcode code = curl_easy_perform(t->easy);
+    const CURLcode code = curl.easy_perform(t->easy);
     if (code != CURLE_OK) {
         ret->outcome = surely_never_arrived(code) ? SEND_NEVER : SEND_UNKNOWN;
         (void)snprintf(ret->error, sizeof ret->error, "%s%s: %.120s", t->base_url, r->path,
-                       t->curl_error[0] ? t->curl_error : curl_easy_strerror(code));
+                       t->curl_error[0] ? t->curl_error : curl.easy_strerror(code));
         return;
     }
-    (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &ret->status);
+    (void)curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &ret->status);
     ret->body = (struct weir_bytes){.ptr = t->answer, .len = t->answer_len};
     ret->outcome = ret->status >= 200 && ret->status <= 299 ? SEND_TAKEN : SEND_REFUSED;
     if (ret->outcome == SEND_REFUSED) {

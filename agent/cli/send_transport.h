@@ -41,7 +41,8 @@ struct send_transport_opts {
 
 struct send_transport;
 
-/* cli_send_transport_global() once a process, before any thread. Errors: WEIR_ENOMEM. */
+/* Load libcurl; once a process, before any thread. Says on stderr what is missing.
+ * Errors: WEIR_ENOMEM, WEIR_EVERSION (no libcurl.so.4). */
 WEIR_NODISCARD int cli_send_transport_global(void);
 /* Texts are copied. Errors: WEIR_ENOMEM. */
 WEIR_NODISCARD int cli_send_transport_new(const struct send_transport_opts *opts,

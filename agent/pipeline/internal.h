@@ -49,7 +49,7 @@ struct writer {
     bool hurry; /* do not back off: the process wants to end */
     bool stop;
     struct store_counts counts;
-    int64_t retain_every_for_ns;
+    int64_t chores_every_for_ns;
     void (*hook)(void *ctx, enum writer_stage stage, uint64_t number); /* tests */
     void *hook_ctx;
 };

@@ -12,7 +12,7 @@
  *
  * The store thread commits batches in the order they were sealed. After a failure it tries again,
  * backing off to 30 s; past pending_max_bytes the oldest waiting batch is given up, counted and
- * logged. It also runs retention, once a minute, in steps between commits.
+ * logged. Once a minute it also runs retention and sums hours, in steps between commits.
  * docs/internals/pipeline.md has the states of a batch and why a view shows each exactly once.
  *
  * Threads: loop, unless said.

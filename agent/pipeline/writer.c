@@ -18,8 +18,9 @@
 #define BACK_OFF_FIRST_FOR_NS INT64_C(100000000)
 #define BACK_OFF_MOST_FOR_NS INT64_C(30000000000)
 #define HURRY_FOR_NS INT64_C(20000000)
-#define RETAIN_EVERY_FOR_NS INT64_C(60000000000)
+#define CHORES_EVERY_FOR_NS INT64_C(60000000000)
 #define RETAIN_ROWS 10000
+#define ROLL_ROWS 50000
 
 static struct timespec timespec_of(int64_t ns)
 {
@@ -36,7 +37,7 @@ static void wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t mono
 struct attempts {
     int64_t back_off_for_ns; /* 0 after a success */
     int64_t again_ns;        /* do not write before */
-    int64_t retain_ns;       /* retention is due */
+    int64_t chores_ns;       /* retention and sums are due */
 };
 
 static void note_failure_locked(struct writer *w, struct attempts *a)
@@ -61,7 +62,7 @@ static void note_success_locked(struct writer *w, struct attempts *a)
     w->done = s;
     w->stored++;
     w->ok = true;
-    *a = (struct attempts){.retain_ns = a->retain_ns};
+    *a = (struct attempts){.chores_ns = a->chores_ns};
     (void)pthread_cond_broadcast(&w->progress);
     (void)uv_async_send(w->wake);
 }
@@ -105,27 +106,29 @@ static void write_first_locked(struct writer *w, struct attempts *a)
         note_success_locked(w, a);
 }
 
-/* One step of retention. Called and returns with the lock held. */
-static void retain_step_locked(struct writer *w, struct attempts *a)
+/* One step of retention, or of summing hours. Called and returns with the lock held. */
+static void chore_step_locked(struct writer *w, struct attempts *a)
 {
     (void)pthread_mutex_unlock(&w->lock);
     struct store_error error = {0};
     struct store_counts counts;
-    const int64_t n = store_retain(w->store, plat_wall_ns(), RETAIN_ROWS, &error);
+    int64_t n = store_retain(w->store, plat_wall_ns(), RETAIN_ROWS, &error);
+    if (n == 0)
+        n = store_roll(w->store, plat_wall_ns(), ROLL_ROWS, &error);
     store_get_counts(w->store, &counts);
     if (n < 0)
-        say_failure(&error, "retention_failed", 0);
+        say_failure(&error, "upkeep_failed", 0);
     (void)pthread_mutex_lock(&w->lock);
     w->counts = counts;
     w->errors += n < 0;
     if (n <= 0) /* done for now; else the next step follows the next batch */
-        a->retain_ns = plat_mono_ns() + w->retain_every_for_ns;
+        a->chores_ns = plat_mono_ns() + w->chores_every_for_ns;
 }
 
 static void *run(void *arg)
 {
     struct writer *const w = arg;
-    struct attempts a = {.retain_ns = plat_mono_ns() + w->retain_every_for_ns};
+    struct attempts a = {.chores_ns = plat_mono_ns() + w->chores_every_for_ns};
     (void)pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         const int64_t now = plat_mono_ns();
@@ -133,12 +136,12 @@ static void *run(void *arg)
             a.again_ns = now + HURRY_FOR_NS;
         if (w->first && a.again_ns <= now)
             write_first_locked(w, &a);
-        else if (a.retain_ns <= now && !w->hurry)
-            retain_step_locked(w, &a);
-        else if (w->first && a.again_ns < a.retain_ns)
+        else if (a.chores_ns <= now && !w->hurry)
+            chore_step_locked(w, &a);
+        else if (w->first && a.again_ns < a.chores_ns)
             wait_until(&w->work, &w->lock, a.again_ns);
         else
-            wait_until(&w->work, &w->lock, w->hurry ? now + HURRY_FOR_NS : a.retain_ns);
+            wait_until(&w->work, &w->lock, w->hurry ? now + HURRY_FOR_NS : a.chores_ns);
     }
     (void)pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -165,7 +168,7 @@ int writer_new(struct store *store, uv_async_t *wake, struct writer **ret_writer
     w->store = store;
     w->wake = wake;
     w->ok = true;
-    w->retain_every_for_ns = RETAIN_EVERY_FOR_NS;
+    w->chores_every_for_ns = CHORES_EVERY_FOR_NS;
     store_get_counts(store, &w->counts);
     int r = pthread_mutex_init(&w->lock, NULL);
     if (r)

@@ -6,6 +6,8 @@
  */
 #include "answer.h"
 
+#include <string.h>
+
 static void put_quoted_double(struct query_buf *buf, double value)
 {
     query_buf_put_char(buf, '"');
@@ -31,7 +33,29 @@ struct bins {
     struct query_buf *buf;
     const struct query_sample *sample;
     bool some;
+    double bound; /* the last upper bound, mostly the next lower one, and its text */
+    size_t at;
+    size_t len;
 };
+
+static void put_lower(struct bins *bins, double lower)
+{
+    char text[40]; /* a copy: the buffer may move when it grows */
+    if (!bins->some || bins->bound != lower || bins->len > sizeof text || bins->buf->err) {
+        put_quoted_double(bins->buf, lower);
+        return;
+    }
+    memcpy(text, bins->buf->ptr + bins->at, bins->len);
+    query_buf_put(bins->buf, text, bins->len);
+}
+
+static void put_upper(struct bins *bins, double upper)
+{
+    bins->at = bins->buf->len;
+    put_quoted_double(bins->buf, upper);
+    bins->len = bins->buf->len - bins->at;
+    bins->bound = upper;
+}
 
 /* The first number says which bounds belong to the bucket: 0 (lower, upper], 1 [lower, upper),
  * 3 both. */
@@ -42,9 +66,9 @@ static void put_bin(void *ctx, double lower, double upper, uint64_t weight)
     query_buf_put_text(bins->buf, bins->some ? ",[" : "[");
     query_buf_put_char(bins->buf, kind);
     query_buf_put_char(bins->buf, ',');
-    put_quoted_double(bins->buf, lower);
+    put_lower(bins, lower);
     query_buf_put_char(bins->buf, ',');
-    put_quoted_double(bins->buf, upper);
+    put_upper(bins, upper);
     query_buf_put_char(bins->buf, ',');
     put_quoted_double(bins->buf, query_scaled(bins->sample, query_weight(weight)));
     query_buf_put_char(bins->buf, ']');

@@ -233,6 +233,22 @@ static void put_zeros(struct query_buf *buf, int count)
         query_buf_put_char(buf, '0');
 }
 
+/* Counts, mostly: digits as they are, no search for the shortest. */
+static bool put_whole(struct query_buf *buf, double magnitude)
+{
+    if (!(magnitude < 1e15) || magnitude != floor(magnitude))
+        return false;
+    char digits[16];
+    size_t n = sizeof digits;
+    uint64_t rest = (uint64_t)magnitude;
+    do {
+        digits[--n] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    query_buf_put(buf, digits + n, sizeof digits - n);
+    return true;
+}
+
 static void put_plain(struct query_buf *buf, const struct decimal *d)
 {
     if (d->exponent < 0) {
@@ -273,8 +289,10 @@ void query_buf_put_double(struct query_buf *buf, double value)
     if (!put_special(buf, value))
         return;
     const double magnitude = fabs(value);
+    if (put_whole(buf, magnitude))
+        return;
     const struct decimal d = decimal_of(magnitude);
-    if (magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21)) {
+    if (magnitude >= 1e-6 && magnitude < 1e21) {
         put_plain(buf, &d);
         return;
     }
@@ -288,7 +306,7 @@ void query_buf_put_double(struct query_buf *buf, double value)
 
 void query_buf_put_plain_double(struct query_buf *buf, double value)
 {
-    if (!put_special(buf, value))
+    if (!put_special(buf, value) || put_whole(buf, fabs(value)))
         return;
     const struct decimal d = decimal_of(fabs(value));
     put_plain(buf, &d);

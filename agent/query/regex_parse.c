@@ -349,7 +349,7 @@ static bool take_class_item(struct reader *r, const char *open, struct class *c)
     if (take_perl_class(r, c))
         return true;
     const char *const from = r->p;
-    int32_t first;
+    int32_t first = 0;
     if (!take_class_rune(r, open, &first))
         return false;
     int32_t last = first;
@@ -450,7 +450,7 @@ static struct regex_node *parse_escape(struct reader *r)
     default:
         break;
     }
-    int32_t rune;
+    int32_t rune = 0;
     return take_escape(r, &rune) ? literal_node(r, rune) : NULL;
 }
 

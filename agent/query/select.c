@@ -406,6 +406,7 @@ bool query_select_totals(struct query_eval *eval, const struct query_node *selec
     const struct query_select select = {.after_ns = INT64_MIN,
                                         .until_ns = at,
                                         .totals = true,
+                                        .coarse_until_ns = s.seen_after_ns,
                                         .counts_only = !s.metric_ok[METRIC_DURATION]};
     return collect(&s, &select, ret_vector);
 }
@@ -420,6 +421,7 @@ bool query_select_range(struct query_eval *eval, const struct query_node *range,
     const int64_t span = span_ns(range->u.range.span.seconds);
     const struct query_select select = {.after_ns = before_ns(at, span),
                                         .until_ns = at,
+                                        .coarse_until_ns = at,
                                         .counts_only = !s.metric_ok[METRIC_DURATION]};
     s.seen_after_ns = INT64_MIN;
     *ret_seconds = (double)llround(range->u.range.span.seconds * 1000) / 1000;

@@ -15,8 +15,10 @@
 #include <weir/batch.h>
 
 struct query_series {
-    uint64_t id;                     /* the same for the same series while the source is open */
-    const struct weir_label *labels; /* sorted by name; borrowed while the source is open */
+    uint64_t id; /* the same for the same series while the source is open */
+    /* Sorted by name; of a series that matched borrowed while the source is open, of another until
+     * match returns. */
+    const struct weir_label *labels;
     size_t label_count;
 };
 
@@ -37,7 +39,9 @@ struct query_base {
 struct query_select {
     int64_t after_ns; /* windows with after_ns < end_ns <= until_ns; INT64_MIN: from the first */
     int64_t until_ns;
-    bool totals;      /* call base for each matching series before its windows */
+    bool totals; /* call base for each matching series before its windows */
+    /* Windows that end by then may come summed, several of a series as one; 0: each by itself. */
+    int64_t coarse_until_ns;
     bool counts_only; /* hits and errors suffice: a row's ok and error may be NULL all the same */
 };
 

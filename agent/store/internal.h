@@ -44,11 +44,27 @@
     X(BATCH_REMOVE, "DELETE FROM batches WHERE number = ?1")                                       \
     X(DROPS_REMOVE, "DELETE FROM drops WHERE number = ?1")                                         \
     X(WINDOW_RANGE, "SELECT series_id, part, hits, errors, top_level, ok, error FROM windows "     \
-                    "WHERE number = ?1 LIMIT ?2")                                                  \
+                    "WHERE number = ?1 ORDER BY series_id, part LIMIT ?2")                         \
     X(WINDOW_REMOVE, "DELETE FROM windows WHERE number = ?1 AND (series_id, part) <= (?2, ?3)")    \
     X(TOTAL_GET, "SELECT hits, errors, top_level, ok, error FROM totals WHERE series_id = ?1")     \
     X(TOTAL_SET, "INSERT OR REPLACE INTO totals(series_id, hits, errors, top_level, ok, error) "   \
                  "VALUES(?1,?2,?3,?4,?5,?6)")                                                      \
+    X(ROLLED_UNTIL, "SELECT value FROM meta WHERE key = 'rolled_until'")                           \
+    X(SET_ROLLED, "UPDATE meta SET value = ?1 WHERE key = 'rolled_until'")                         \
+    X(BATCH_NEXT, "SELECT end_ns FROM batches WHERE end_ns > ?1 ORDER BY end_ns LIMIT 1")          \
+    X(BATCH_NUMBERS, "SELECT number FROM batches INDEXED BY batches_end WHERE end_ns > ?1 AND "    \
+                     "end_ns <= ?2 AND number <= ?3")                                              \
+    X(HOUR_UNDER_WAY, "SELECT end_ns, upto_number, next_series FROM hours WHERE next_series IS "   \
+                      "NOT NULL LIMIT 1")                                                          \
+    X(HOUR_ADD, "INSERT INTO hours(end_ns, upto_number, next_series) VALUES(?1, ?2, 0)")           \
+    X(HOUR_SET, "UPDATE hours SET next_series = ?2 WHERE end_ns = ?1")                             \
+    X(HOUR_REMOVE, "DELETE FROM hours WHERE end_ns = ?1")                                          \
+    X(SERIES_NEXT, "SELECT id FROM series WHERE id > ?1 ORDER BY id LIMIT ?2")                     \
+    X(WINDOW_PART, "SELECT series_id, hits, errors, top_level, ok, error FROM windows "            \
+                   "WHERE number = ?1 AND series_id > ?2 AND series_id <= ?3 ORDER BY series_id")  \
+    X(ROLL_ADD, "INSERT INTO rolls(end_ns, series_id, hits, errors, top_level, ok, error) "        \
+                "VALUES(?1,?2,?3,?4,?5,?6,?7)")                                                    \
+    X(ROLLS_REMOVE, "DELETE FROM rolls WHERE end_ns = ?1")                                         \
     X(PAGE_COUNT, "PRAGMA page_count")                                                             \
     X(FREE_COUNT, "PRAGMA freelist_count")                                                         \
     X(VACUUM, "PRAGMA incremental_vacuum(2048)")
@@ -77,7 +93,13 @@ struct store {
     size_t key_cap;
     struct weir_sketch *total; /* scratch of retention */
     struct weir_sketch *part;
+    struct store_sum *sums; /* scratch of rolling */
+    size_t sum_cap;
 };
+
+#define STORE_HOUR_FOR_NS (INT64_C(3600) * 1000000000)
+/* The end of the hour, by window ends, that end_ns falls in: (hour - 1 h, hour]. */
+int64_t store_hour_of(int64_t end_ns);
 
 /* A row of a batch and the series it belongs to. */
 struct store_row_key {
@@ -120,6 +142,11 @@ int store_replace(struct store *store, struct store_error *ret_error);
 
 /* sketch.c: encode into buf, grown as need be. 0, -ENOMEM, -EIO. */
 int store_sketch_encode(const struct weir_sketch *sk, struct store_buf *buf);
+
+/* roll.c */
+void store_sums_free(struct store *store);
+/* Forget the sum of the hour that a window's end falls in. SQLITE_OK, or a result of SQLite. */
+int store_unroll(struct store *store, int64_t end_ns);
 
 /* write.c: run a statement to its end and reset it. SQLITE_DONE becomes SQLITE_OK. */
 int store_step_done(sqlite3_stmt *stmt);

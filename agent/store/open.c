@@ -27,7 +27,7 @@ static const char sql_fresh[] = "PRAGMA page_size = 8192; PRAGMA auto_vacuum = I
 static const char sql_settings[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA wal_autocheckpoint = 1000;"
                                    "PRAGMA journal_size_limit = 67108864;"
-                                   "PRAGMA cache_size = -8192;"
+                                   "PRAGMA cache_size = -4096;"
                                    "PRAGMA temp_store = MEMORY;"
                                    "PRAGMA trusted_schema = OFF;";
 
@@ -344,6 +344,7 @@ void store_close(struct store *s)
     store_buf_done(&s->form);
     store_buf_done(&s->blob[0]);
     store_buf_done(&s->blob[1]);
+    store_sums_free(s);
     weir_sketch_free(s->total);
     weir_sketch_free(s->part);
     free(s->keys);

@@ -145,8 +145,11 @@ struct removal {
 };
 
 /* Remove rows of a batch, and the batch once it has none. */
-static int remove_from_batch(struct store *s, int64_t number, struct removal *rm)
+static int remove_from_batch(struct store *s, int64_t number, int64_t end_ns, struct removal *rm)
 {
+    rm->rc = store_unroll(s, end_ns); /* what goes to the totals must not be in a sum as well */
+    if (rm->rc != SQLITE_OK)
+        return store_errno_of(s->db, rm->rc);
     sqlite3_stmt *const range = s->stmts[STORE_WINDOW_RANGE];
     (void)sqlite3_bind_int64(range, 1, number);
     (void)sqlite3_bind_int64(range, 2, (int64_t)rm->left);
@@ -175,7 +178,7 @@ static int remove_from_batch(struct store *s, int64_t number, struct removal *rm
 }
 
 /* The oldest batch if it is past a bound; *ret_number is 0 when none is. */
-static int find_due(struct store *s, int64_t now_ns, int64_t *ret_number)
+static int find_due(struct store *s, int64_t now_ns, int64_t *ret_number, int64_t *ret_end_ns)
 {
     *ret_number = 0;
     sqlite3_stmt *const oldest = s->stmts[STORE_BATCH_OLDEST];
@@ -183,6 +186,7 @@ static int find_due(struct store *s, int64_t now_ns, int64_t *ret_number)
     const int64_t number = rc == SQLITE_ROW ? sqlite3_column_int64(oldest, 0) : 0;
     const int64_t end_ns = rc == SQLITE_ROW ? sqlite3_column_int64(oldest, 2) : 0;
     const int end = sqlite3_reset(oldest);
+    *ret_end_ns = end_ns;
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE ? SQLITE_OK : end;
     int64_t cutoff_ns;
@@ -206,12 +210,13 @@ static int remove_due(struct store *s, int64_t now_ns, struct removal *rm)
 {
     while (rm->left > 0) {
         int64_t number = 0;
-        rm->rc = find_due(s, now_ns, &number);
+        int64_t end_ns = 0;
+        rm->rc = find_due(s, now_ns, &number, &end_ns);
         if (rm->rc != SQLITE_OK)
             return store_errno_of(s->db, rm->rc);
         if (!number)
             return 0;
-        const int r = remove_from_batch(s, number, rm);
+        const int r = remove_from_batch(s, number, end_ns, rm);
         if (r)
             return r;
     }
@@ -252,7 +257,8 @@ int64_t store_retain(struct store *s, int64_t now_ns, size_t max_rows,
         return store_fail(ret_error, -EIO, "%s: not open", s->file);
     struct removal rm = {.left = max_rows};
     int64_t due = 0;
-    rm.rc = find_due(s, now_ns, &due);
+    int64_t end_ns = 0;
+    rm.rc = find_due(s, now_ns, &due, &end_ns);
     int r = store_errno_of(s->db, rm.rc);
     if (r == 0 && !due) {
         shrink_file(s);

@@ -72,6 +72,22 @@ const struct store_step store_steps[STORE_SCHEMA_VERSION] = {
             "  ok BLOB,"
             "  error BLOB"
             ");"},
+    {.sql = "INSERT INTO meta(key, value) VALUES('rolled_until', 0);"
+            "CREATE TABLE hours("
+            "  end_ns INTEGER PRIMARY KEY,"
+            "  upto_number INTEGER NOT NULL,"
+            "  next_series INTEGER"
+            ");"
+            "CREATE TABLE rolls("
+            "  end_ns INTEGER NOT NULL,"
+            "  series_id INTEGER NOT NULL,"
+            "  hits INTEGER NOT NULL,"
+            "  errors INTEGER NOT NULL,"
+            "  top_level INTEGER NOT NULL,"
+            "  ok BLOB,"
+            "  error BLOB,"
+            "  PRIMARY KEY(end_ns, series_id)"
+            ") WITHOUT ROWID;"},
 };
 
 int store_db_number(sqlite3 *db, const char *sql, int64_t *ret_value)

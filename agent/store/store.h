@@ -17,7 +17,7 @@
 
 #include <weir/batch.h>
 
-#define STORE_SCHEMA_VERSION 1
+#define STORE_SCHEMA_VERSION 2
 #define STORE_RETENTION_FOR_NS_DEFAULT (INT64_C(15) * 86400 * 1000000000)
 #define STORE_RETENTION_BYTES_DEFAULT (UINT64_C(2) << 30)
 
@@ -76,6 +76,15 @@ uint64_t store_last_number(const struct store *store);
 int64_t store_retain(struct store *store, int64_t now_ns, size_t max_rows,
                      struct store_error *ret_error);
 
+/*
+ * Sum what is complete of an hour into one row a series, so that long ranges and running totals
+ * need not read every window (query_select.coarse_until_ns). An hour is complete 20 minutes after
+ * its end; later batches of it are read beside the sum. One step of about max_rows rows, in one
+ * transaction. Returns how many rows it read plus 1, so 0 means nothing to do; or -errno.
+ */
+int64_t store_roll(struct store *store, int64_t now_ns, size_t max_rows,
+                   struct store_error *ret_error);
+
 struct store_recent {
     uint64_t number;
     struct weir_batch_info info;
@@ -89,7 +98,7 @@ struct store_counts {
     uint64_t series;
     uint64_t windows_written; /* rows, by this process */
     uint64_t rows_removed;    /* by retention, in this process */
-    uint64_t totals_failed;   /* sketches that could not be merged into a total */
+    uint64_t totals_failed;   /* sketches that could not be merged into a total or a sum */
     uint64_t replaced;        /* corrupt files set aside by this process */
     uint64_t file_bytes;      /* weir.db and its write-ahead log */
     int64_t oldest_start_ns;  /* of a window held; 0 when none */

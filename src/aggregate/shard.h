@@ -99,6 +99,18 @@ struct weir_batch *wr_shard_take_batch(struct wr_shard *s);
 int64_t wr_shard_next_seal_for_ns(const struct wr_shard *s, int64_t mono_ns);
 bool wr_shard_check(const struct wr_shard *s); /* O(everything) */
 
+/* drain.c: everything committed goes into the table; returns the number of records. */
+size_t wr_shard_drain(struct wr_shard *s);
+
+/* seal.c: the windows of list that begin before before_ns become batches, flags added to theirs. */
+void wr_shard_seal_list(struct wr_shard *s, struct wr_windows *list, int64_t before_ns,
+                        uint32_t flags);
+void wr_shard_seal_everything(struct wr_shard *s, uint32_t flags);
+/* What the open windows held is dropped, counted; the counts leave as batches without rows. */
+void wr_shard_clear(struct wr_shard *s);
+/* The same for one window, which stays open. */
+void wr_shard_clear_window(struct wr_shard *s, struct wr_window *w);
+
 /* batch.c */
 struct wr_row {
     size_t key_at; /* in keys */

@@ -2,6 +2,10 @@
 /*
  * pool: cleared sketches, last in first out. See sketch.h.
  *
+ * Spares lie on shelves by the size of their block, and a caller that knows how much its last
+ * sketch came to need asks for that size: so a steady set of keys, however their windows overlap,
+ * soon allocates nothing, without every block growing to the size of the largest.
+ *
  * The list of spares is an array outside them, so that a spare can be poisoned whole: a write
  * through a stale pointer is then seen by ASan, which a recycler otherwise hides from it.
  *
@@ -25,12 +29,18 @@
 
 #define SPARES_FIRST 16u
 
-struct wr_sketch_pool {
+/* Spares of one size of block. */
+struct shelf {
     struct weir_sketch **spares;
     size_t count;
     size_t cap;
+    size_t low; /* the fewest there were since the last trim */
+};
+
+struct wr_sketch_pool {
+    struct shelf shelves[WR_STORE_SIZES]; /* by wr_store_size of the block */
+    size_t count;                         /* over all shelves */
     size_t max;
-    size_t low;                   /* the fewest spares there were since the last trim */
     struct weir_sketch_opts opts; /* defaults filled in */
 };
 
@@ -78,46 +88,67 @@ void wr_sketch_pool_free(struct wr_sketch_pool *pool)
 {
     if (!pool)
         return;
-    for (size_t i = 0; i < pool->count; i++) {
-        unpoison(pool->spares[i]);
-        weir_sketch_free(pool->spares[i]);
-    }
     const struct weir_alloc a = pool->opts.alloc;
-    wr_free(&a, pool->spares, pool->cap * sizeof(struct weir_sketch *));
+    for (size_t i = 0; i < WR_STORE_SIZES; i++) {
+        struct shelf *const s = &pool->shelves[i];
+        for (size_t k = 0; k < s->count; k++) {
+            unpoison(s->spares[k]);
+            weir_sketch_free(s->spares[k]);
+        }
+        wr_free(&a, s->spares, s->cap * sizeof(struct weir_sketch *));
+    }
     wr_free(&a, pool, sizeof *pool);
 }
 
-struct weir_sketch *wr_sketch_pool_get(struct wr_sketch_pool *pool)
+/* The shelf that serves a wish best: its own size, else the next larger, else the next smaller.
+ * NULL: all are empty. */
+static struct shelf *shelf_for(struct wr_sketch_pool *pool, size_t size)
+{
+    for (size_t i = size; i < WR_STORE_SIZES; i++) {
+        if (pool->shelves[i].count)
+            return &pool->shelves[i];
+        pool->shelves[i].low = 0;
+    }
+    for (size_t i = size; i-- > 0;) {
+        if (pool->shelves[i].count)
+            return &pool->shelves[i];
+        pool->shelves[i].low = 0;
+    }
+    return NULL;
+}
+
+struct weir_sketch *wr_sketch_pool_get(struct wr_sketch_pool *pool, uint8_t size)
 {
     struct weir_sketch *sk;
-    if (!pool->count) {
-        pool->low = 0;
+    WR_ASSERT(size < WR_STORE_SIZES);
+    struct shelf *const s = pool->count ? shelf_for(pool, size) : NULL;
+    if (!s)
         return weir_sketch_new(&pool->opts, &sk) == WEIR_OK ? sk : NULL;
-    }
-    sk = pool->spares[--pool->count];
-    if (pool->count < pool->low)
-        pool->low = pool->count;
+    sk = s->spares[--s->count];
+    pool->count--;
+    if (s->count < s->low)
+        s->low = s->count;
     unpoison(sk);
     WR_ASSERT(sk->weight == 0 && wr_sketch_check(sk));
     return sk;
 }
 
-static bool room_for_one(struct wr_sketch_pool *pool)
+static bool room_for_one(struct wr_sketch_pool *pool, struct shelf *s)
 {
     if (pool->count >= pool->max)
         return false;
-    if (pool->count < pool->cap)
+    if (s->count < s->cap)
         return true;
-    const size_t cap = pool->cap ? pool->cap * 2 : SPARES_FIRST;
+    const size_t cap = s->cap ? s->cap * 2 : SPARES_FIRST;
     size_t bytes;
-    if (cap < pool->cap || wr_mul_size(cap, sizeof(struct weir_sketch *), &bytes))
+    if (cap < s->cap || wr_mul_size(cap, sizeof(struct weir_sketch *), &bytes))
         return false;
-    struct weir_sketch **const spares = wr_realloc(&pool->opts.alloc, pool->spares,
-                                                   pool->cap * sizeof(struct weir_sketch *), bytes);
+    struct weir_sketch **const spares =
+        wr_realloc(&pool->opts.alloc, s->spares, s->cap * sizeof(struct weir_sketch *), bytes);
     if (!spares)
         return false;
-    pool->spares = spares;
-    pool->cap = cap;
+    s->spares = spares;
+    s->cap = cap;
     return true;
 }
 
@@ -128,27 +159,36 @@ void wr_sketch_pool_put(struct wr_sketch_pool *pool, struct weir_sketch *sk)
     /* a stranger's sketch must never come out again as one of this pool's */
     const bool ours = sk->grid == pool->opts.grid && sk->max_bins == pool->opts.max_bins &&
                       sk->alloc.fn == pool->opts.alloc.fn && sk->alloc.ctx == pool->opts.alloc.ctx;
-    if (!ours || !room_for_one(pool)) {
+    struct shelf *const s = &pool->shelves[wr_store_size(sk->pos.bytes)];
+    if (!ours || !room_for_one(pool, s)) {
         weir_sketch_free(sk);
         return;
     }
     weir_sketch_clear(sk);
     poison(sk);
-    pool->spares[pool->count++] = sk;
+    s->spares[s->count++] = sk;
+    pool->count++;
 }
 
 /* The spares at the bottom are those that were not needed; half of them go. */
-void wr_sketch_pool_trim(struct wr_sketch_pool *pool)
+static void shelf_trim(struct wr_sketch_pool *pool, struct shelf *s)
 {
-    const size_t gone = pool->low - pool->low / 2;
+    const size_t gone = s->low - s->low / 2;
     for (size_t i = 0; i < gone; i++) {
-        unpoison(pool->spares[i]);
-        weir_sketch_free(pool->spares[i]);
+        unpoison(s->spares[i]);
+        weir_sketch_free(s->spares[i]);
     }
+    s->count -= gone;
     pool->count -= gone;
     if (gone)
-        memmove(pool->spares, pool->spares + gone, pool->count * sizeof(struct weir_sketch *));
-    pool->low = pool->count;
+        memmove(s->spares, s->spares + gone, s->count * sizeof(struct weir_sketch *));
+    s->low = s->count;
+}
+
+void wr_sketch_pool_trim(struct wr_sketch_pool *pool)
+{
+    for (size_t i = 0; i < WR_STORE_SIZES; i++)
+        shelf_trim(pool, &pool->shelves[i]);
 }
 
 size_t wr_sketch_pool_spares(const struct wr_sketch_pool *pool)
@@ -156,9 +196,18 @@ size_t wr_sketch_pool_spares(const struct wr_sketch_pool *pool)
     return pool->count;
 }
 
+uint8_t wr_sketch_size(const struct weir_sketch *sk)
+{
+    int32_t lo;
+    int32_t hi;
+    if (!wr_store_used(&sk->pos, &lo, &hi))
+        return 0;
+    return wr_store_size(((uint32_t)(hi - lo) + 1) << sk->pos.width);
+}
+
 struct weir_sketch *wr_sketch_pool_copy(struct wr_sketch_pool *pool, const struct weir_sketch *src)
 {
-    struct weir_sketch *const sk = wr_sketch_pool_get(pool);
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool, wr_sketch_size(src));
     if (!sk)
         return NULL;
     if (weir_sketch_merge(sk, src) != WEIR_OK) {

@@ -29,7 +29,11 @@ struct wr_sketch_pool;
 int wr_sketch_pool_new(const struct weir_sketch_opts *opts, size_t spare_max,
                        struct wr_sketch_pool **ret_pool);
 void wr_sketch_pool_free(struct wr_sketch_pool *pool); /* frees the spares; NULL is allowed */
-struct weir_sketch *wr_sketch_pool_get(struct wr_sketch_pool *pool); /* empty; NULL: no memory */
+/* An empty sketch; NULL: no memory. size is what wr_sketch_size said of the one that served the
+ * same purpose before, 0 when unknown: a spare of that size is taken where there is one. */
+struct weir_sketch *wr_sketch_pool_get(struct wr_sketch_pool *pool, uint8_t size);
+/* How much room what is in sk takes, as a class of sizes: < 32. O(bins). */
+uint8_t wr_sketch_size(const struct weir_sketch *sk);
 /* Takes sk (NULL is allowed), clears it; past spare_max it is freed. */
 void wr_sketch_pool_put(struct wr_sketch_pool *pool, struct weir_sketch *sk);
 void wr_sketch_pool_trim(struct wr_sketch_pool *pool);

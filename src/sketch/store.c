@@ -13,6 +13,16 @@
 
 #define LINE 64u
 
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 static int32_t min32(int32_t a, int32_t b)
 {
     return a < b ? a : b;
@@ -223,6 +233,27 @@ static bool sums_fit(const uint8_t *dst, uint8_t dst_width, const uint8_t *src, 
     return !(peak >> (8u << dst_width));
 }
 
+#define SIZES_OF_LINES 8u
+
+static uint32_t size_bytes(uint8_t size)
+{
+    if (size == 0)
+        return WR_STORE_INLINE;
+    uint32_t bytes = (size < SIZES_OF_LINES ? size : SIZES_OF_LINES) * LINE;
+    for (uint8_t i = SIZES_OF_LINES; i < size; i++)
+        bytes = (bytes + bytes / 2 + LINE - 1) / LINE * LINE;
+    return bytes;
+}
+
+uint8_t wr_store_size(uint32_t bytes)
+{
+    uint8_t size = 0;
+    while (size_bytes(size) < bytes)
+        size++;
+    WR_ASSERT(size < WR_STORE_SIZES);
+    return size;
+}
+
 /* Where the spare counters of a new shape go. */
 enum room { ROOM_BELOW, ROOM_ABOVE, ROOM_AROUND };
 
@@ -235,7 +266,8 @@ static int prepare(const struct wr_store *st, const struct weir_alloc *a, uint32
     ch->block = NULL;
     ch->bytes = st->bytes;
     if (need_bytes > st->bytes) {
-        ch->bytes = (need_bytes + LINE - 1) / LINE * LINE;
+        ch->bytes = min_u32(size_bytes(wr_store_size(max_u32(need_bytes, LINE))),
+                            ((max_bins << ch->width) + LINE - 1) / LINE * LINE);
         ch->block = wr_alloc_zero(a, ch->bytes);
         if (!ch->block)
             return WEIR_ENOMEM;

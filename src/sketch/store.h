@@ -24,6 +24,15 @@
 #define WR_STORE_INLINE 24u /* bytes of the block that lives in the sketch's header */
 #define WR_STORE_SHIFT 20u  /* whole weights */
 
+/*
+ * Blocks come in a few sizes, so that one that is given back fits its next use: the header's, lines
+ * up to eight, then half as much again each time (a store that is refilled window after window
+ * meets a new extreme now and then, and would pay an allocation for each).
+ */
+#define WR_STORE_SIZES 32u
+/* The number of the smallest size that holds bytes. bytes <= 65536 counters of 8. */
+uint8_t wr_store_size(uint32_t bytes);
+
 struct wr_store {
     uint8_t *bins;  /* the block; NULL only when bytes is 0 */
     int32_t base;   /* index of the first counter */

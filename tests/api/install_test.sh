@@ -27,7 +27,7 @@ try() { # PREFIX: everything that a consumer does
     }
     diff -u "$dir/readme.want" "$dir/readme.out"
     ldd "$dir/shared" | grep -q "$prefix/lib/libweir.so.0" || { echo "not linked to the installed library"; exit 1; }
-    cmake -S "$here/consumer" -B "$dir/consumer" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+    cmake -G Ninja -S "$here/consumer" -B "$dir/consumer" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
     cmake --build "$dir/consumer" >/dev/null
     "$dir/consumer/with_shared"
     "$dir/consumer/with_static"

@@ -64,18 +64,6 @@ class Promtool(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("parse error", done.stderr)
 
-    def test_query_range_series_and_labels_work(self):
-        now = int(time.time())
-        done = promtool("query", "range", "--start=%d" % (now - 30), "--end=%d" % now, "--step=5s", self.url,
-                        "sum(increase(traces_span_metrics_calls_total[1h]))")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("%d @[" % self.sent, done.stdout)
-        done = promtool("query", "series", "--match=traces_span_metrics_calls_total", self.url)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.count("traces_span_metrics_calls_total"), 2)
-        done = promtool("query", "labels", self.url, "service_name")
-        self.assertEqual((done.returncode, done.stdout.split()), (0, ["shop"]))
-
     def test_grafana_s_first_question_is_answered(self):
         answer = request(self.agent.web, "POST", "/api/v1/query", b"query=1%2B1&time=4",
                          [("Content-Type", "application/x-www-form-urlencoded")])

@@ -18,7 +18,7 @@ def trace(number, duration_ms, service="shop", resource="GET /", error=0):
     now = time.time_ns()
     return [{"service": service, "name": "web.request", "resource": resource, "trace_id": number,
              "span_id": number, "parent_id": 0, "start": now - duration_ms * 1000000,
-             "duration": duration_ms * 1000000, "error": error,
+             "duration": duration_ms * 1000000, "error": int(error),
              "meta": {"span.kind": "server", "http.status_code": "500" if error else "200"}, "metrics": {}}]
 
 
@@ -68,7 +68,7 @@ class Survival(unittest.TestCase):
             send(agent, [trace(100 + i, 1 + i) for i in range(7)])  # the same window again, perhaps
             self.assertEqual(agent.total_calls(), 57)
             self.assertEqual(agent.restart(), 0)
-            self.assertEqual(agent.total_calls(include_open=False) or agent.total_calls(), 57)
+            self.assertEqual(agent.total_calls(), 57)
 
     def test_killed_in_the_midst_of_sending_it_starts_again_with_whole_windows(self):
         with Agent(*SHORT) as agent:

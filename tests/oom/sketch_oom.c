@@ -162,7 +162,7 @@ static int use_pool(const struct weir_alloc *alloc, void *ctx)
     struct weir_sketch *out[40];
     int n = 0;
     for (; n < 40; n++) {
-        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : wr_sketch_pool_get(pool);
+        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : wr_sketch_pool_get(pool, 0);
         r = out[n] ? weir_sketch_add_ns(out[n], INT64_C(1000) << n, 300 * ONE) : WEIR_ENOMEM;
         if (r == WEIR_OK)
             r = weir_sketch_add_ns(out[n], INT64_C(9000) << n, ONE);

@@ -10,11 +10,17 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(SOURCE, "build", "dev"))
 PROGRAM = os.path.join(BUILD, "weir")
 # Recorded bodies lie beside the source tree; a user's clone may not have them.
-VECTORS = os.path.join(os.path.dirname(SOURCE), "shared", "vectors")
+VECTORS = os.environ.get("WEIR_VECTORS", os.path.join(os.path.dirname(SOURCE), "shared", "vectors"))
 
 
 def is_ci():
     return os.environ.get("CI", "") not in ("", "0", "false")
+
+
+def is_optimised():
+    """Of a build for debugging, times say little."""
+    with open(os.path.join(BUILD, "CMakeCache.txt")) as f:
+        return "CMAKE_BUILD_TYPE:STRING=Debug" not in f.read()
 
 
 def skip(what):

@@ -35,7 +35,7 @@ TEST(from_the_second_window_on_nothing_is_allocated)
     long after_first = 0;
     for (int window = 0; window < 4; window++) {
         for (int k = 0; k < 16; k++) {
-            open[k] = wr_sketch_pool_get(pool);
+            open[k] = wr_sketch_pool_get(pool, 0);
             for (int round = 0; round < 10; round++)
                 for (int i = 0; i < SPANS; i++)
                     T_OK(wr_sketch_add_ns(open[k], spans[i], ONE));
@@ -56,11 +56,11 @@ TEST(a_recycled_sketch_equals_a_fresh_one)
 {
     struct t_heap h = {.fail_at = -1};
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_VALUE, 0, 4);
-    struct weir_sketch *sk = wr_sketch_pool_get(pool);
+    struct weir_sketch *sk = wr_sketch_pool_get(pool, 0);
     for (int i = 0; i < 1000; i++)
         T_OK(weir_sketch_add(sk, 1e6 - i * 3e3, 0));
     wr_sketch_pool_put(pool, sk);
-    struct weir_sketch *const again = wr_sketch_pool_get(pool);
+    struct weir_sketch *const again = wr_sketch_pool_get(pool, 0);
     T_TRUE(again == sk);
     T_OK(weir_sketch_add(again, 1e-3, 0));
     struct weir_sketch *const fresh = t_sketch(WEIR_GRID_VALUE, 0);
@@ -85,11 +85,11 @@ TEST(under_asan_a_spare_is_poisoned_and_what_comes_out_is_not)
 {
     struct t_heap h = {.fail_at = -1};
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 4);
-    struct weir_sketch *const sk = wr_sketch_pool_get(pool);
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool, 0);
     T_TRUE(!POISONED(sk));
     wr_sketch_pool_put(pool, sk);
     T_TRUE(POISONED(sk) == SEES_POISON);
-    T_TRUE(wr_sketch_pool_get(pool) == sk);
+    T_TRUE(wr_sketch_pool_get(pool, 0) == sk);
     T_TRUE(!POISONED(sk));
     T_OK(wr_sketch_add_ns(sk, 1, ONE));
     weir_sketch_free(sk);
@@ -103,18 +103,18 @@ TEST(past_its_limit_a_pool_frees)
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 2);
     struct weir_sketch *sk[3];
     for (int i = 0; i < 3; i++)
-        sk[i] = wr_sketch_pool_get(pool);
+        sk[i] = wr_sketch_pool_get(pool, 0);
     for (int i = 0; i < 3; i++)
         wr_sketch_pool_put(pool, sk[i]);
     wr_sketch_pool_put(pool, NULL);
     T_EQ_U64(wr_sketch_pool_spares(pool), 2);
-    T_TRUE(wr_sketch_pool_get(pool) == sk[1]); /* last in, first out */
+    T_TRUE(wr_sketch_pool_get(pool, 0) == sk[1]); /* last in, first out */
     weir_sketch_free(sk[1]);
     wr_sketch_pool_free(pool);
     T_EQ_I64(h.live, 0);
 
     struct wr_sketch_pool *const none = make(&h, WEIR_GRID_NS, 0, 0);
-    wr_sketch_pool_put(none, wr_sketch_pool_get(none));
+    wr_sketch_pool_put(none, wr_sketch_pool_get(none, 0));
     T_EQ_U64(wr_sketch_pool_spares(none), 0);
     wr_sketch_pool_free(none);
     T_EQ_I64(h.live, 0);
@@ -126,11 +126,11 @@ TEST(a_pool_never_hands_out_another_kind)
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 2048, 8);
     struct wr_sketch_pool *const values = make(&h, WEIR_GRID_VALUE, 2048, 8);
     struct wr_sketch_pool *const narrow = make(&h, WEIR_GRID_NS, 64, 8);
-    wr_sketch_pool_put(pool, wr_sketch_pool_get(values));
-    wr_sketch_pool_put(pool, wr_sketch_pool_get(narrow));
+    wr_sketch_pool_put(pool, wr_sketch_pool_get(values, 0));
+    wr_sketch_pool_put(pool, wr_sketch_pool_get(narrow, 0));
     wr_sketch_pool_put(pool, t_sketch(WEIR_GRID_NS, 2048)); /* of another heap */
     T_EQ_U64(wr_sketch_pool_spares(pool), 0);
-    struct weir_sketch *const sk = wr_sketch_pool_get(pool);
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool, 0);
     T_EQ_U64(weir_sketch_grid(sk), WEIR_GRID_NS);
     wr_sketch_pool_put(pool, sk);
     T_EQ_U64(wr_sketch_pool_spares(pool), 1);
@@ -146,13 +146,13 @@ TEST(a_trim_frees_half_of_what_was_not_needed)
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 100);
     struct weir_sketch *sk[20];
     for (int i = 0; i < 20; i++)
-        sk[i] = wr_sketch_pool_get(pool);
+        sk[i] = wr_sketch_pool_get(pool, 0);
     for (int i = 0; i < 20; i++)
         wr_sketch_pool_put(pool, sk[i]);
     wr_sketch_pool_trim(pool); /* all 20 were needed since the pool was made */
     T_EQ_U64(wr_sketch_pool_spares(pool), 20);
     for (int i = 0; i < 12; i++)
-        sk[i] = wr_sketch_pool_get(pool);
+        sk[i] = wr_sketch_pool_get(pool, 0);
     for (int i = 0; i < 12; i++)
         wr_sketch_pool_put(pool, sk[i]);
     wr_sketch_pool_trim(pool); /* 8 were not */
@@ -170,7 +170,7 @@ TEST(a_copy_has_the_contents_and_stands_alone)
 {
     struct t_heap h = {.fail_at = -1};
     struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 4);
-    struct weir_sketch *const sk = wr_sketch_pool_get(pool);
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool, 0);
     for (int i = 0; i < 1000; i++)
         T_OK(wr_sketch_add_ns(sk, i * INT64_C(1000003), ONE));
     struct weir_sketch *const copy = wr_sketch_pool_copy(pool, sk);
@@ -179,6 +179,44 @@ TEST(a_copy_has_the_contents_and_stands_alone)
     T_EQ_U64(weir_sketch_weight(copy), 1000 * ONE);
     wr_sketch_pool_put(pool, copy);
     wr_sketch_pool_put(pool, sk);
+    wr_sketch_pool_free(pool);
+    T_EQ_I64(h.live, 0);
+}
+
+/* A sketch whose block is as large as that many bins need. */
+static struct weir_sketch *sized(struct wr_sketch_pool *pool, int doublings)
+{
+    struct weir_sketch *const sk = wr_sketch_pool_get(pool, 0);
+    for (int i = 0; i <= doublings; i++)
+        T_OK(wr_sketch_add_ns(sk, INT64_C(1000) << i, ONE));
+    return sk;
+}
+
+TEST(a_spare_of_the_size_asked_for_comes_first)
+{
+    struct t_heap h = {.fail_at = -1};
+    struct wr_sketch_pool *const pool = make(&h, WEIR_GRID_NS, 0, 8);
+    struct weir_sketch *const small = sized(pool, 0);
+    struct weir_sketch *const middle = sized(pool, 3);
+    struct weir_sketch *const large = sized(pool, 14);
+    const uint8_t sizes[] = {wr_sketch_size(small), wr_sketch_size(middle), wr_sketch_size(large)};
+    T_TRUE(sizes[0] < sizes[1] && sizes[1] < sizes[2] && sizes[2] < 32);
+    wr_sketch_pool_put(pool, small);
+    wr_sketch_pool_put(pool, large);
+    wr_sketch_pool_put(pool, middle);
+    T_TRUE(wr_sketch_pool_get(pool, sizes[2]) == large);
+    T_TRUE(wr_sketch_pool_get(pool, sizes[0]) == small);
+    /* What is not there: the next larger, then what there is, then a new one. */
+    T_TRUE(wr_sketch_pool_get(pool, sizes[0]) == middle);
+    wr_sketch_pool_put(pool, small);
+    T_TRUE(wr_sketch_pool_get(pool, sizes[2]) == small);
+    struct weir_sketch *const fresh = wr_sketch_pool_get(pool, 31);
+    T_TRUE(fresh && fresh != small && fresh != middle && fresh != large);
+    T_EQ_U64(wr_sketch_size(fresh), 0);
+    weir_sketch_free(small);
+    weir_sketch_free(middle);
+    weir_sketch_free(large);
+    weir_sketch_free(fresh);
     wr_sketch_pool_free(pool);
     T_EQ_I64(h.live, 0);
 }

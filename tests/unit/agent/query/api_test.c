@@ -188,6 +188,8 @@ TEST(samples_take_an_exponent_where_scalars_do_not)
         const uint64_t bits = t_next(&r);
         double value;
         memcpy(&value, &bits, sizeof value);
+        if (i % 4 == 0)
+            value = (double)(bits >> (bits % 64)); /* whole numbers have a way of their own */
         if (!isfinite(value))
             continue;
         struct query_buf buf;
@@ -312,6 +314,24 @@ TEST(a_histogram_has_count_sum_and_buckets)
                   VECTOR("{\"metric\":{},\"histogram\":[10,{\"count\":\"1\",\"sum\":\"0\","
                          "\"buckets\":[[3,\"0\",\"0\",\"1\"]]}]}"));
     fake_done(&zero);
+    fake_done(&f);
+}
+
+TEST(each_bucket_has_its_own_bounds)
+{
+    struct fake f;
+    fake_init(&f);
+    (void)fake_add_series(&f, "service_name=z");
+    struct fake_window *const w = fake_add_window(&f, 0, 0, 10);
+    /* Two bins that touch, and one far off: (2^(-1/64), 1], (1, 2^(1/64)], (2, 2 * 2^(1/64)]. */
+    fake_hit(w, 995 * MS, false, ONE);
+    fake_hit(w, 1005 * MS, false, ONE);
+    fake_hit(w, 2010 * MS, false, ONE);
+    expect_answer(
+        &f, "sum(increase(" DURATION "[10s]))", "&time=10",
+        VECTOR("{\"metric\":{},\"histogram\":[10,{\"count\":\"3\",\"sum\":\"4.01\","
+               "\"buckets\":[[0,\"0.9892280131939755\",\"1\",\"1\"],[0,\"1\","
+               "\"1.0108892860517005\",\"1\"],[0,\"2\",\"2.021778572103401\",\"1\"]]}]}"));
     fake_done(&f);
 }
 
@@ -791,7 +811,29 @@ static void compare_eval(const char *line, struct oracle_counts *counts)
     query_buf_done(&body);
 }
 
-TEST(constant_expressions_answer_the_bytes_of_prometheus)
+TEST(golden_constants_answer_the_bytes_of_prometheus)
+{
+    size_t bytes;
+    uint8_t *const data = t_read_file(T_SOURCE_DIR "/tests/golden/promql/constants.tsv", &bytes);
+    T_TRUE(data != NULL && bytes > 0 && data[bytes - 1] == '\n');
+    data[bytes - 1] = '\0';
+    size_t count = 0;
+    char *save = NULL;
+    for (char *line = strtok_r((char *)data, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *const tab = strchr(line, '\t');
+        T_TRUE(tab != NULL);
+        *tab = '\0';
+        char *const got = get(NULL, "GET", "/api/v1/query", line, "", 200);
+        T_EQ_STR(got, tab + 1);
+        free(got);
+        count++;
+    }
+    T_TRUE(count >= 30);
+    free(data);
+}
+
+TEST(every_expression_of_the_3_16_scripts_parses_and_constant_ones_agree)
 {
     const char *const path = T_SHARED_DIR "/vectors/promqltest/expanded-3.16.0.jsonl";
     size_t bytes;
@@ -814,4 +856,69 @@ TEST(constant_expressions_answer_the_bytes_of_prometheus)
     free(data);
     if (counts.evals < 2400 || counts.compared < 32)
         T_FAIL("%zu expressions, %zu answers compared", counts.evals, counts.compared);
+}
+
+/* --- no input crashes ------------------------------------------------------------------------- */
+
+static void expect_json_or_text(const struct query_buf *body, int status)
+{
+    static const int known[] = {200, 400, 422};
+    bool found = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found = found || known[i] == status;
+    if (!found || body->len < 20 || body->ptr[0] != '{' || body->ptr[body->len - 1] != '}')
+        T_FAIL("status %d: %.*s", status, (int)body->len, body->ptr ? body->ptr : "");
+    for (size_t i = 0; i < body->len;) {
+        size_t step;
+        if (query_utf8_next(body->ptr + i, body->len - i, &step) < 0x20)
+            T_FAIL("the answer holds a raw control character or no UTF-8 at %zu", i);
+        i += step;
+    }
+}
+
+TEST(spoilt_requests_get_an_answer_in_json)
+{
+    static const char *const seeds[] = {
+        "query=histogram_quantile(0.9,sum+by(service_name)(rate(" DURATION
+        "{service_name=~\"w.*|db\"}[1m])))&time=60&limit=3",
+        "query=max(increase(" CALLS "[30s]+offset+10s))*2+>+bool+3&time=60.5",
+        "query=quantile_over_time(0.5," DURATION "{env!=\"%22%5Cx01\"}[1m+@+60])&lookback_delta=5m",
+        "query={service_name%3D\"web\"}+%25+7&time=1970-01-01T00:01:00%2B00:00&timeout=1s",
+    };
+    static const char noise[] = "%&=+()[]{}\"'\\,.:@~!<>*^-#0159azE \x01\x80\xff\xc3";
+    struct fake f;
+    fill(&f);
+    struct t_rng r = t_rng(t_seed());
+    size_t answered = 0;
+    for (int round = 0; round < 6000; round++) {
+        char text[512];
+        const char *const seed = seeds[t_below(&r, sizeof seeds / sizeof *seeds)];
+        size_t len = strlen(seed);
+        memcpy(text, seed, len);
+        const uint64_t edits = t_below(&r, 4);
+        for (uint64_t i = 0; i < edits; i++) {
+            const size_t at = (size_t)t_below(&r, len);
+            if (t_below(&r, 2)) {
+                text[at] = noise[t_below(&r, sizeof noise - 1)];
+            } else {
+                memmove(text + at, text + at + 1, len - at - 1);
+                len--;
+            }
+        }
+        struct t_guard guard = t_guard_new(text, len);
+        const struct query_api_request request = {
+            .method = "GET",
+            .path = {.ptr = "/api/v1/query", .len = 13},
+            .query = {.ptr = (const char *)guard.ptr, .len = len},
+            .now_ns = (int64_t)60 * 1000000000};
+        struct query_buf body;
+        int status = 0;
+        T_OK(query_api_handle(&request, &f.source, &body, &status));
+        expect_json_or_text(&body, status);
+        answered += status == 200 ? 1 : 0;
+        query_buf_done(&body);
+        t_guard_free(&guard);
+    }
+    fake_done(&f);
+    T_TRUE(answered > 1000 && answered < 6000);
 }

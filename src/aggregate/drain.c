@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain: from the inbox into the table: booking one record, and a rolling pipeline over them
+ * (prefetch bucket, entry, sketch, bin, then book).
+ */
+#include "aggregate/window.h"
+
+/* How far apart the stages of the drain are, in records (contracts: engine §2.1: 8 was best). */
+enum { STAGE = 8, FLIGHTS = 64 };
+
+static void drop(struct wr_window *w, enum weir_drop reason)
+{
+    w->counts.dropped[reason]++;
+}
+
+/* The window of a record by its end, after the late and future policies. NULL: no memory. */
+static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret_late,
+                                   bool *ret_future)
+{
+    int64_t start = wr_window_align(s, end_ns);
+    if (start >= s->current_start_ns) {
+        *ret_future = start > s->current_start_ns;
+        start = s->current_start_ns;
+        if (!s->current)
+            s->current = wr_window_get(s, &s->open, start, 0);
+        return s->current;
+    }
+    const int64_t oldest = wr_window_oldest_open(s);
+    if (start >= oldest)
+        return wr_window_get(s, &s->open, start, 0);
+    /* Due, but not sealed yet: it is still the record's own, and a correction beside it would
+     * share its slots. */
+    struct wr_window *const due = wr_window_find(&s->open, start);
+    if (due)
+        return due;
+    *ret_late = true;
+    if (s->opts.late == WEIR_LATE_CORRECT) {
+        const bool full = s->corrections.count >= s->opts.max_corrections;
+        struct wr_window *const w =
+            full ? NULL : wr_window_get(s, &s->corrections, start, WEIR_BATCH_CORRECTION);
+        if (w)
+            return w;
+    }
+    if (oldest == s->current_start_ns) {
+        if (!s->current)
+            s->current = wr_window_get(s, &s->open, oldest, 0);
+        return s->current;
+    }
+    return wr_window_get(s, &s->open, oldest, 0);
+}
+
+/* The entry of a record; the overflow entry when the table is full of live ones. NULL: no memory.
+ */
+static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
+{
+    const char *const key = wr_record_key(rec);
+    struct wr_entry *e = wr_table_find(&s->table, rec->hash, key, rec->key_bytes);
+    if (e)
+        return e;
+    const int r = wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e);
+    if (r == WEIR_EFULL)
+        return s->overflow;
+    return r == WEIR_OK ? e : NULL;
+}
+
+/* Strong: nothing has changed when it fails. */
+static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
+                    const struct wr_record *rec)
+{
+    const bool error = rec->flags & WR_RECORD_ERROR;
+    struct weir_sketch **const which = error ? &slot->error : &slot->ok;
+    if (WR_UNLIKELY(!*which)) {
+        *which = wr_sketch_pool_get(s->pool, error ? e->error_size : e->ok_size);
+        if (!*which)
+            return WEIR_ENOMEM;
+    }
+    const int r = wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
+    if (WR_UNLIKELY(r != WEIR_OK))
+        return r;
+    slot->hits += rec->weight;
+    if (error)
+        slot->errors += rec->weight;
+    if (rec->flags & WR_RECORD_TOP_LEVEL)
+        slot->top_level += rec->weight;
+    return WEIR_OK;
+}
+
+static void book_uncounted(struct wr_window *w, const struct wr_record *rec)
+{
+    switch ((enum wr_class)rec->klass) {
+    case WR_CLASS_INELIGIBLE:
+        w->counts.ineligible++;
+        break;
+    case WR_CLASS_PARTIAL:
+        w->counts.partial++;
+        break;
+    case WR_CLASS_DROPPED:
+        drop(w, (enum weir_drop)rec->flags);
+        break;
+    case WR_CLASS_COUNTED:
+    case WR_CLASS_PAD:
+        WR_ASSERT(false);
+        break;
+    }
+}
+
+static void count_booked(struct wr_shard *s, struct wr_window *w, const struct wr_entry *e,
+                         const struct wr_record *rec)
+{
+    w->counts.aggregated++;
+    w->counts.admitted_weight += rec->weight;
+    if (WR_UNLIKELY(e == s->overflow))
+        w->counts.overflow++;
+}
+
+/* No window could be made: the total still knows of the record. */
+static void count_homeless(struct wr_shard *s)
+{
+    s->totals.sum.received++;
+    s->totals.sum.dropped[WEIR_DROP_MEMORY]++;
+}
+
+static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
+{
+    bool late = false;
+    bool future = false;
+    struct wr_window *const w = window_of(s, rec->end_ns, &late, &future);
+    if (!w) {
+        count_homeless(s);
+        return;
+    }
+    w->counts.received++;
+    if (s->stopped) {
+        drop(w, WEIR_DROP_INBOX_FULL);
+        return;
+    }
+    if (rec->klass != WR_CLASS_COUNTED) {
+        book_uncounted(w, rec);
+        return;
+    }
+    if (late && s->opts.late == WEIR_LATE_DROP) {
+        drop(w, WEIR_DROP_LATE);
+        return;
+    }
+    struct wr_entry *const e = entry_of(s, rec);
+    struct wr_slot *const slot = e ? wr_slot_get(s, e, w) : NULL;
+    if (!slot || slot_add(s, e, slot, rec) != WEIR_OK) {
+        drop(w, WEIR_DROP_MEMORY);
+        return;
+    }
+    count_booked(s, w, e, rec);
+    w->counts.late += late;
+    w->counts.future += future;
+}
+
+/* The common case: a counted record of the current window whose entry has its slot already. */
+static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
+{
+    struct wr_window *const w = s->current;
+    const bool here =
+        w && (uint64_t)rec->end_ns - (uint64_t)w->start_ns < (uint64_t)s->opts.window_for_ns;
+    if (!here || rec->klass != WR_CLASS_COUNTED || !e || e->slot.start_ns != w->start_ns ||
+        s->stopped || !wr_entry_is(e, rec->hash, wr_record_key(rec), rec->key_bytes)) {
+        book_slow(s, rec);
+        return;
+    }
+    w->counts.received++;
+    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec) != WEIR_OK)) {
+        drop(w, WEIR_DROP_MEMORY);
+        return;
+    }
+    count_booked(s, w, e, rec);
+}
+
+struct flight {
+    struct wr_record *rec;
+    struct wr_entry *entry;
+    struct weir_sketch *sketch;
+};
+
+static void stage_entry(struct wr_shard *s, struct flight *f)
+{
+    f->entry = f->rec->klass == WR_CLASS_COUNTED ? wr_table_peek(&s->table, f->rec->hash) : NULL;
+    if (f->entry) {
+        WR_PREFETCH_W(f->entry);
+        WR_PREFETCH((const char *)f->entry + 64);
+        WR_PREFETCH((const char *)f->entry + 128);
+    }
+}
+
+static void stage_sketch(struct flight *f)
+{
+    f->sketch = NULL;
+    if (f->entry) {
+        f->sketch = f->rec->flags & WR_RECORD_ERROR ? f->entry->slot.error : f->entry->slot.ok;
+        if (f->sketch)
+            WR_PREFETCH_W(f->sketch);
+    }
+}
+
+/*
+ * A pointer taken in an early stage may be stale at a later one, never dangling: while a drain
+ * runs, entries go only to the graveyard, and sketches only out of the pool.
+ */
+static size_t drain_ring(struct wr_shard *s, struct wr_ring *ring)
+{
+    struct wr_reader r;
+    if (!wr_reader_begin(&r, ring))
+        return 0;
+    struct flight f[FLIGHTS];
+    size_t read = 0;   /* records taken from the ring */
+    size_t booked = 0; /* of those, through the last stage */
+    bool more = true;
+    /* Stage k works on the record k * STAGE behind the newest. */
+    for (size_t i = 0; more || booked < read; i++) {
+        if (more) {
+            struct wr_record *const rec = wr_reader_next(&r);
+            more = rec != NULL;
+            if (rec) {
+                f[i % FLIGHTS] = (struct flight){.rec = rec};
+                WR_PREFETCH(&s->table.buckets[rec->hash & s->table.mask]);
+                read++;
+            }
+        }
+        if (i >= STAGE && i - STAGE < read)
+            stage_entry(s, &f[(i - STAGE) % FLIGHTS]);
+        if (i >= 2 * STAGE && i - 2 * STAGE < read)
+            stage_sketch(&f[(i - 2 * STAGE) % FLIGHTS]);
+        if (i >= 3 * STAGE && i - 3 * STAGE < read) {
+            const struct flight *const g = &f[(i - 3 * STAGE) % FLIGHTS];
+            if (g->sketch)
+                wr_sketch_prefetch_ns(g->sketch, g->rec->duration_ns);
+        }
+        if (i >= 4 * STAGE && i - 4 * STAGE < read) {
+            const struct flight *const g = &f[(i - 4 * STAGE) % FLIGHTS];
+            book(s, g->rec, g->entry);
+            booked++;
+        }
+    }
+    wr_reader_end(&r);
+    wr_table_bury(&s->table);
+    return read;
+}
+
+/* Spans that found no room in the inbox belong to the window that is current when that is seen. */
+static void book_inbox_full(struct wr_shard *s, struct wr_ring *ring)
+{
+    const uint64_t full = atomic_load_explicit(&ring->counts.inbox_full, memory_order_relaxed);
+    const uint64_t fresh = full - ring->full_seen;
+    if (fresh == 0)
+        return;
+    if (!s->current)
+        s->current = wr_window_get(s, &s->open, s->current_start_ns, 0);
+    if (!s->current)
+        return; /* no memory: seen at the next poll */
+    ring->full_seen = full;
+    s->current->counts.received += fresh;
+    s->current->counts.dropped[WEIR_DROP_INBOX_FULL] += fresh;
+}
+
+size_t wr_shard_drain(struct wr_shard *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < WR_RINGS_MAX; i++) {
+        struct wr_ring *const ring = atomic_load_explicit(&s->inbox.rings[i], memory_order_acquire);
+        if (!ring)
+            continue;
+        count += drain_ring(s, ring);
+        book_inbox_full(s, ring);
+        (void)wr_inbox_reap(&s->inbox, i);
+    }
+    return count;
+}
