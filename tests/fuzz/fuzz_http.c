@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_http: the parser of HTTP requests and the collector of bodies. Cut anywhere, a stream of
- * bytes gives the same requests, the same bodies and the same refusal; a body that was compressed
- * here comes back as it was.
+ * bytes gives the same requests, the same bodies and the same refusal; messages composed here are
+ * read as they were meant; a body that was compressed here comes back as it was.
  *
  * Input: 1 byte what to do, 2 bytes limits, 1 byte how many cuts, 2 bytes each where; then bytes.
  */
@@ -11,6 +11,7 @@
 #include "net/body.h"
 #include "net/parser.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,133 @@ static void parse(struct fz_in *in, const struct limits *limits, const size_t *c
     pieces_done(&parts);
 }
 
+/* Messages composed here, so that what they mean is known. */
+
+struct composed {
+    char text[4096];
+    size_t len;
+    char body[1024];
+    size_t body_len;
+    int bad; /* the status that a chunk size deserves: more than 64 bits, or than may come; 0 */
+};
+
+static void put(struct composed *c, const char *text)
+{
+    const size_t n = strlen(text);
+    memcpy(c->text + c->len, text, n);
+    c->len += n;
+}
+
+static void put_body(struct composed *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char byte = (char)("0123456789abcdef\r\n"[(c->body_len * 7 + n) % 18]);
+        c->text[c->len++] = byte;
+        c->body[c->body_len++] = byte;
+    }
+}
+
+/* Up to 7 chunks of up to 63 bytes, their sizes with leading digits, some with an extension. */
+static void put_chunks(struct composed *c, struct fz_in *in)
+{
+    const size_t count = fz_below(in, 8);
+    for (size_t i = 0; i < count && !c->bad; i++) {
+        const size_t n = 1 + fz_below(in, 63);
+        const uint8_t shape = fz_u8(in);
+        const bool huge = shape & 0x80;
+        const size_t leading = huge ? 10 + (size_t)shape % 14 : (size_t)shape % 24;
+        char line[64];
+        const int digits =
+            snprintf(line, sizeof line, "%.*s%zx", (int)leading,
+                     huge ? "1000000000000000000000000" : "0000000000000000000000000", n);
+        if (digits > 16)
+            c->bad = 400;
+        else if (huge)
+            c->bad = 413;
+        put(c, line);
+        put(c, shape & 0x40 ? ";a=\"b\"\r\n" : "\r\n");
+        put_body(c, n);
+        put(c, "\r\n");
+    }
+    put(c, fz_u8(in) & 1 ? "0\r\nT: x\r\n\r\n" : "0\r\n\r\n");
+}
+
+static void put_message(struct composed *c, struct fz_in *in)
+{
+    const uint8_t shape = fz_u8(in);
+    put(c, "POST /a?b HTTP/1.1\r\nHost: h\r\n");
+    if (shape & 1) {
+        put(c, "Transfer-Encoding: chunked\r\n\r\n");
+        put_chunks(c, in);
+        return;
+    }
+    const size_t n = fz_u8(in);
+    char line[64];
+    (void)snprintf(line, sizeof line, "Content-Length: %.*s%zu\r\n\r\n", shape >> 6, "000", n);
+    put(c, line);
+    put_body(c, n);
+}
+
+struct seen {
+    uint64_t digest; /* of the bodies, byte by byte */
+    size_t heads;
+    size_t ends;
+    int status;
+};
+
+static struct seen see(const struct pieces *p)
+{
+    struct seen s = {.digest = FZ_DIGEST_EMPTY};
+    struct net_parser parser;
+    net_parser_init(&parser, sizeof(struct composed), 16);
+    for (size_t i = 0; i < p->count; i++) {
+        const char *const bytes = (const char *)p->at[i];
+        for (size_t at = 0; !s.status;) {
+            size_t taken = 0;
+            const enum net_event e = net_parser_feed(&parser, bytes + at, p->len[i] - at, &taken);
+            at += taken;
+            if (e == NET_EVENT_MORE)
+                break;
+            if (e == NET_EVENT_HEAD) {
+                net_head_free(net_parser_take_head(&parser));
+                parser.body_limit = UINT32_MAX;
+                s.heads++;
+            } else if (e == NET_EVENT_END) {
+                s.ends++;
+                net_parser_next(&parser);
+            } else if (e == NET_EVENT_FAILED) {
+                s.status = parser.status;
+            }
+            for (size_t b = 0; e == NET_EVENT_BODY && b < parser.data.len; b++)
+                s.digest = fz_digest(s.digest, parser.data.ptr + b, 1);
+        }
+    }
+    net_parser_done(&parser);
+    return s;
+}
+
+static void compose(struct fz_in *in, const size_t *cuts, size_t count)
+{
+    struct composed *const c = calloc(1, sizeof *c);
+    FZ_CHECK(c != NULL);
+    size_t messages = 0;
+    for (; messages < 2 && !c->bad; messages++)
+        put_message(c, in);
+    size_t within[CUTS_MAX];
+    for (size_t i = 0; i < count; i++)
+        within[i] = cuts[i] < c->len ? cuts[i] : c->len;
+    struct pieces parts = cut((const uint8_t *)c->text, c->len, within, count);
+    const struct seen s = see(&parts);
+    FZ_CHECK(s.heads == messages && s.ends == messages - (c->bad != 0));
+    FZ_CHECK(s.status == c->bad);
+    uint64_t digest = FZ_DIGEST_EMPTY;
+    for (size_t i = 0; i < c->body_len; i++)
+        digest = fz_digest(digest, c->body + i, 1);
+    FZ_CHECK(c->bad || s.digest == digest);
+    pieces_done(&parts);
+    free(c);
+}
+
 /* Bodies alone. */
 
 struct collected {
@@ -350,6 +478,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t count = take_cuts(&in, cuts);
     const enum net_coding coding = (enum net_coding)(what >> 2 & 1) + NET_CODING_GZIP;
     switch (what & 3) {
+    case 1:
+        compose(&in, cuts, count);
+        break;
     case 2:
         free(body_of(in.at, in.left, coding, limits.body_bytes, cuts, count).bytes);
         break;
