@@ -25,5 +25,11 @@ leg install tests/api/install_check.sh
 leg clang ./dev test clang -- -LE 'e2e|interop|api'
 leg asan ./dev asan
 leg tsan ./dev tsan
+leg msan ./dev msan
+leg cross ./dev cross
+if command -v clang-19 >/dev/null 2>&1; then
+    leg clang19 ./dev test clang19 -- -LE 'e2e|interop|api'
+fi
+leg fuzz ./dev fuzz --for 20
 leg dev ./dev test dev
 echo "check: all legs passed in $(($(now) - begun)) s:${summary%,}"

@@ -25,6 +25,22 @@ check_format() {
     sources '*.c' '*.h' | xargs clang-format-14 --dry-run -Werror && echo "format: clean"
 }
 
+# What a merge or a hurry leaves behind: conflict markers, blanks at line ends, files without a last newline.
+check_text() {
+    files=$(sources '*.c' '*.h' '*.def' '*.md' '*.sh' '*.py' '*.js' '*.txt' '*.cmake' '*.[1-9]' dev .ci/run)
+    # shellcheck disable=SC2086 # a list of words
+    if grep -nE '^(<<<<<<< |>>>>>>> |=======$)|[[:blank:]]$' $files; then
+        return 1
+    fi
+    for file in $files; do
+        [ -z "$(tail -c 1 "$file")" ] || {
+            echo "$file does not end in a newline"
+            return 1
+        }
+    done
+    echo "text: clean"
+}
+
 # Files whose text, settings and headers are those of a run that passed are not read again.
 unchecked() { # TOOL FILE...
     tool=$1
@@ -69,6 +85,7 @@ check_scripts() {
 
 step layers tools/check-layers.sh
 step format check_format
+step text check_text
 step scripts check_scripts
 step "man pages" check_man
 step symbols tools/check-symbols.sh

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "cli/agent.h"
+#include "cli/inspect.h"
 #include "cli/query.h"
 #include "cli/send.h"
 #include "config/near.h"
@@ -23,6 +24,7 @@ static const struct verb verbs[] = {
     {.name = "agent", .run = cli_agent, .text = "take in spans, keep them, answer queries"},
     {.name = "send", .run = cli_send, .text = "send spans to an agent"},
     {.name = "query", .run = cli_query, .text = "ask an agent, and print a table"},
+    {.name = "inspect", .run = cli_inspect, .text = "print what an agent would make of a payload"},
     {.name = "version", .run = cli_version, .text = "print the version"},
     {.name = "help", .run = cli_help, .text = "print this, or a verb's help"},
 };

@@ -394,6 +394,7 @@ int daemon_run(const struct config *config)
     struct daemon d;
     memset(&d, 0, sizeof d);
     d.config = config;
+    plat_heap_init();
     if (start_loop(&d) != 0)
         return 1;
     if (start(&d) != 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * query: asks an agent's /api/v1/query, one request after the other over one connection, all at
- * the same time of evaluation, and prints.
+ * the same time of evaluation, and prints: once, or frame after frame (--watch), where an agent
+ * that is away is said to be and asked again.
  *
  * Threads: one. Memory: heap; an answer is at most ANSWER_MAX_BYTES.
  */
@@ -9,7 +10,9 @@
 
 #include "cli/query_opts.h"
 #include "cli/query_rows.h"
+#include "cli/query_screen.h"
 #include "cli/send_transport.h"
+#include "cli/show.h"
 #include "plat/plat.h"
 #include "query/api.h"
 
@@ -17,7 +20,9 @@
 #include <string.h>
 
 #define DEFAULT_URL "http://127.0.0.1:9099"
+#define OUT_MAX_BYTES ((size_t)256 * 1024 * 1024)
 #define TIMEOUT_NS ((int64_t)30 * 1000 * 1000 * 1000)
+#define WATCH_TIMEOUT_NS ((int64_t)5 * 1000 * 1000 * 1000) /* or an interval, if that is longer */
 
 struct session {
     const struct query_opts *opts;
@@ -25,11 +30,13 @@ struct session {
     struct send_transport *transport;
     int64_t time_ms;
     struct query_buf form;
+    char error[700]; /* what was complained of last, a line without its end */
+    bool is_wrong;   /* the agent says that the question itself is */
 };
 
-static bool complain(const struct session *s, const char *what)
+static bool complain(struct session *s, const char *what)
 {
-    (void)fprintf(stderr, "weir query: %.200s: %.400s\n", s->url, what);
+    (void)snprintf(s->error, sizeof s->error, "%.200s: %.400s", s->url, what);
     return false;
 }
 
@@ -56,7 +63,7 @@ static void put_form(struct session *s, const char *expr, size_t len)
 }
 
 /* What the agent says is wrong, where its answer is in the API's form. */
-static bool complain_answer(const struct session *s, const struct send_answer *answer)
+static bool complain_answer(struct session *s, const struct send_answer *answer)
 {
     struct cli_json *json = NULL;
     bool said = false;
@@ -78,7 +85,8 @@ static bool complain_answer(const struct session *s, const struct send_answer *a
     cli_json_free(json);
     /* What the transport says names the address itself. */
     if (!said)
-        (void)fprintf(stderr, "weir query: %s\n", *answer->error ? answer->error : "no answer");
+        (void)snprintf(s->error, sizeof s->error, "%s",
+                       *answer->error ? answer->error : "no answer");
     return false;
 }
 
@@ -97,11 +105,12 @@ static bool ask(struct session *s, const char *expr, size_t len, struct weir_byt
     struct send_answer answer;
     cli_send_transport_do(s->transport, &request, &answer);
     *ret_body = answer.body;
+    s->is_wrong = answer.outcome == SEND_REFUSED && answer.status == 400;
     return answer.outcome == SEND_TAKEN || complain_answer(s, &answer);
 }
 
 /* The "data" of an answer; *ret_json is freed by the caller in any case. */
-static const struct cli_json_value *read_data(const struct session *s, struct weir_bytes body,
+static const struct cli_json_value *read_data(struct session *s, struct weir_bytes body,
                                               struct cli_json **ret_json)
 {
     struct weir_where where = {.reason = "not JSON"};
@@ -135,15 +144,17 @@ static bool fill_column(struct session *s, enum query_column column, struct quer
     return r == WEIR_OK;
 }
 
-static bool answer_table(struct session *s, struct query_buf *out)
+/* Ask all that the table needs; *ret_rows is the caller's to free, where there is an answer. */
+static bool ask_table(struct session *s, struct query_rows **ret_rows)
 {
     struct query_rows *rows = NULL;
     bool ok = cli_query_rows_new(&rows) == WEIR_OK || complain(s, "no memory");
     for (int c = 0; ok && c < QUERY_COLUMN_COUNT; c++)
         ok = fill_column(s, (enum query_column)c, rows);
     if (ok)
-        cli_query_rows_print(rows, s->opts, out);
-    cli_query_rows_free(rows);
+        *ret_rows = rows;
+    else
+        cli_query_rows_free(rows);
     return ok;
 }
 
@@ -166,10 +177,21 @@ static bool answer_expr(struct session *s, struct query_buf *out)
     return ok;
 }
 
+static bool answer_table(struct session *s, struct query_buf *out)
+{
+    struct query_rows *rows = NULL;
+    const bool ok = ask_table(s, &rows);
+    if (ok)
+        cli_query_rows_print(rows, s->opts, out);
+    cli_query_rows_free(rows);
+    return ok;
+}
+
 static int run(struct session *s)
 {
     struct query_buf out;
-    query_buf_init(&out, (size_t)256 * 1024 * 1024);
+    query_buf_init(&out, OUT_MAX_BYTES);
+    s->time_ms = plat_wall_ns() / 1000000;
     bool ok = s->opts->expr ? answer_expr(s, &out) : answer_table(s, &out);
     if (ok && out.err)
         ok = complain(s, weir_strerror(out.err));
@@ -177,6 +199,134 @@ static int run(struct session *s)
         ok = complain(s, "standard output cannot be written");
     query_buf_done(&out);
     return ok ? 0 : 1;
+}
+
+/* --- again and again ------------------------------------------------------------------------- */
+
+struct watch {
+    struct query_screen screen;
+    struct query_rows *rows; /* the last answer: of the table, or */
+    struct query_buf text;   /* of an expression */
+    bool is_answered;        /* there was one */
+    bool is_away;            /* but not this time */
+    struct query_buf frame;
+};
+
+/* The last answer stands until there is another. */
+static void refresh(struct session *s, struct watch *w)
+{
+    struct query_rows *rows = NULL;
+    struct query_buf text;
+    s->time_ms = plat_wall_ns() / 1000000;
+    query_buf_init(&text, OUT_MAX_BYTES);
+    bool ok = s->opts->expr ? answer_expr(s, &text) : ask_table(s, &rows);
+    if (ok && text.err)
+        ok = complain(s, weir_strerror(text.err));
+    w->is_away = !ok;
+    if (!ok) {
+        query_buf_done(&text);
+        return;
+    }
+    cli_query_rows_free(w->rows);
+    query_buf_done(&w->text);
+    w->rows = rows;
+    w->text = text;
+    w->is_answered = true;
+}
+
+static void put_head(const struct session *s, const struct watch *w, struct query_buf *out)
+{
+    char every[32];
+    cli_show_seconds((double)s->opts->watch_ns / 1e9, every);
+    cli_show_time(out, s->time_ms / 1000 * 1000000000);
+    query_buf_put_format(out, "  every %s  ", every);
+    (void)cli_show_plain(out, s->url, strlen(s->url));
+    if (!s->opts->expr)
+        query_buf_put_format(out, "  last %s", s->opts->last);
+    query_buf_put_char(out, '\n');
+    if (w->is_away) { /* what matters first: the line may be cut */
+        query_buf_put_format(
+            out, "no answer, asking again%s: ", w->is_answered ? "; below is the last one" : "");
+        (void)cli_show_plain(out, s->error, strlen(s->error));
+        query_buf_put_char(out, '\n');
+    }
+}
+
+static size_t count_lines(const struct query_buf *text)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < text->len; i++)
+        lines += text->ptr[i] == '\n' ? 1 : 0;
+    return lines;
+}
+
+/* All of body, or as many lines as fit and how many do not. */
+static void put_fitting(struct query_buf *out, const struct query_buf *body, size_t rows)
+{
+    const size_t used = count_lines(out);
+    const size_t lines = count_lines(body);
+    if (rows == 0 || used + lines <= rows || used + 1 >= rows) {
+        query_buf_put(out, body->ptr, body->len);
+        return;
+    }
+    const size_t shown = rows - used - 1;
+    size_t at = 0;
+    for (size_t i = 0; i < shown; at++)
+        i += body->ptr[at] == '\n' ? 1 : 0;
+    query_buf_put(out, body->ptr, at);
+    query_buf_put_format(out, "and %zu more\n", lines - shown);
+}
+
+static bool put_frame(const struct session *s, struct watch *w)
+{
+    struct query_opts opts = *s->opts;
+    struct query_buf table;
+    query_buf_clear(&w->frame);
+    cli_query_screen_measure(&w->screen);
+    if (opts.json) { /* nothing but answers: somebody reads them */
+        if (w->is_away)
+            (void)fprintf(stderr, "weir query: %s; asking again\n", s->error);
+    } else {
+        put_head(s, w, &w->frame);
+    }
+    opts.columns = w->screen.columns;
+    query_buf_init(&table, OUT_MAX_BYTES);
+    if (w->rows)
+        cli_query_rows_print(w->rows, &opts, &table);
+    /* Frames that follow each other do not say the same twice. */
+    if (w->is_answered && (w->screen.is_terminal || !w->is_away))
+        put_fitting(&w->frame, w->rows ? &table : &w->text, w->screen.rows);
+    query_buf_done(&table);
+    if (w->frame.err)
+        return false;
+    return w->frame.len == 0 || cli_query_screen_put(&w->screen, w->frame.ptr, w->frame.len);
+}
+
+/* Ends by a signal, when nothing can be put any more, or at a question that is wrong: it stays so.
+ */
+static int watch(struct session *s)
+{
+    struct watch w = {.is_answered = false};
+    query_buf_init(&w.text, OUT_MAX_BYTES);
+    query_buf_init(&w.frame, OUT_MAX_BYTES);
+    cli_query_screen_open(&w.screen, s->opts->json);
+    bool ok = true;
+    while (ok) {
+        const int64_t until = plat_mono_ns() + s->opts->watch_ns;
+        refresh(s, &w);
+        if (w.is_away && s->is_wrong)
+            break;
+        do
+            ok = put_frame(s, &w);
+        while (ok && cli_query_screen_wait(until) == QUERY_WAKE_SIZE);
+    }
+    if (!ok)
+        (void)complain(s, "standard output cannot be written");
+    cli_query_screen_close(&w.screen);
+    cli_query_rows_free(w.rows);
+    query_buf_done(&w.text);
+    query_buf_done(&w.frame);
+    return 1;
 }
 
 static const char *agent_url(const struct query_opts *opts)
@@ -199,15 +349,19 @@ int cli_query(int argc, char **argv)
         return 0;
     }
     const char *const url = agent_url(&opts);
-    struct session s = {.opts = &opts, .url = url, .time_ms = plat_wall_ns() / 1000000};
+    struct session s = {.opts = &opts, .url = url};
     query_buf_init(&s.form, (size_t)4 * 1024 * 1024);
-    const struct send_transport_opts to = {
+    struct send_transport_opts to = {
         .base_url = url, .max_answer = QUERY_ANSWER_MAX_BYTES, .timeout_ns = TIMEOUT_NS};
+    if (opts.watch_ns)
+        to.timeout_ns = opts.watch_ns > WATCH_TIMEOUT_NS ? opts.watch_ns : WATCH_TIMEOUT_NS;
     int r = 1;
     if (cli_send_transport_global() || cli_send_transport_new(&to, &s.transport))
         (void)complain(&s, "no memory");
     else
-        r = run(&s);
+        r = opts.watch_ns ? watch(&s) : run(&s);
+    if (r != 0)
+        (void)fprintf(stderr, "weir query: %s\n", s.error);
     cli_send_transport_free(s.transport);
     query_buf_done(&s.form);
     return r;

@@ -11,6 +11,10 @@
 
 #include <string.h>
 
+#define WATCH_SECONDS 2.0
+#define WATCH_SECONDS_MIN 0.1
+#define WATCH_SECONDS_MAX 86400.0
+
 enum option_kind {
     OPTION_URL,
     OPTION_LAST,
@@ -18,6 +22,7 @@ enum option_kind {
     OPTION_SERVICE,
     OPTION_SORT,
     OPTION_LIMIT,
+    OPTION_WATCH,
     OPTION_JSON,
     OPTION_HELP
 };
@@ -35,6 +40,8 @@ static const struct option options[] = {
     [OPTION_SORT] = {"sort", "COLUMN",
                      "rate, errors, p50, p95, p99, max, service, operation or resource (rate)"},
     [OPTION_LIMIT] = {"limit", "ROWS", "print at most so many rows, 0 for all (default 0)"},
+    [OPTION_WATCH] = {"watch", "[EVERY]",
+                      "ask again and again, as often as 500ms or 10s says (2s), until Ctrl-C"},
     [OPTION_JSON] = {"json", NULL, "print JSON; of an expression the API's answer as it came"},
     [OPTION_HELP] = {"help", NULL, "print this"},
 };
@@ -81,6 +88,19 @@ static bool is_duration(const char *value)
     return query_read_duration(text, 0, &seconds, &error) && seconds > 0;
 }
 
+/* "" is the default. */
+static bool set_watch(const char *value, int64_t *ret_watch_ns)
+{
+    struct query_error error = {.fault = QUERY_FAULT_NONE};
+    const struct weir_bytes text = {.ptr = value, .len = strlen(value)};
+    double seconds = WATCH_SECONDS;
+    const bool ok = text.len == 0 || query_read_duration(text, 0, &seconds, &error);
+    if (!ok || !(seconds >= WATCH_SECONDS_MIN && seconds <= WATCH_SECONDS_MAX))
+        return false;
+    *ret_watch_ns = (int64_t)(seconds * 1e9);
+    return true;
+}
+
 static bool set_value(enum option_kind kind, const char *value, struct query_opts *opts)
 {
     switch (kind) {
@@ -100,6 +120,8 @@ static bool set_value(enum option_kind kind, const char *value, struct query_opt
         return set_sort(value, &opts->sort);
     case OPTION_LIMIT:
         return set_limit(value, &opts->limit);
+    case OPTION_WATCH:
+        return set_watch(value, &opts->watch_ns);
     case OPTION_JSON:
         opts->json = true;
         return true;
@@ -150,7 +172,11 @@ static bool parse_option(int argc, char **argv, int *at, struct query_opts *opts
         (void)fprintf(err, "weir query: --%s takes no value\n", o->name);
         return false;
     }
-    if (o->argument && !value) {
+    if (kind == OPTION_WATCH && !value) {
+        /* A bare duration is no question that anybody asks twice: it is the interval. */
+        if (*at + 1 < argc && is_duration(argv[*at + 1]))
+            value = argv[++*at];
+    } else if (o->argument && !value) {
         if (*at + 1 >= argc) {
             (void)fprintf(err, "weir query: --%s needs a value\n", o->name);
             return false;

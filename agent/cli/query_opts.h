@@ -29,7 +29,9 @@ struct query_opts {
     const char *env;     /* NULL: all */
     const char *service; /* NULL: all */
     enum query_sort sort;
-    uint64_t limit; /* rows; 0: all */
+    uint64_t limit;   /* rows; 0: all */
+    int64_t watch_ns; /* ask again so often; 0: once */
+    size_t columns;   /* of the window the table goes to; 0: any width */
     bool json;
     bool help;
 };

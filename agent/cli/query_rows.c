@@ -7,6 +7,8 @@
  */
 #include "cli/query_rows.h"
 
+#include "cli/show.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,22 +300,6 @@ static int compare_rows(const void *a, const void *b, void *ctx)
 
 /* --- printing -------------------------------------------------------------------------------- */
 
-/* Control characters, C1 ones too, as '?'. Returns the code points put. */
-static size_t put_plain(struct query_buf *out, const char *text, size_t len)
-{
-    size_t width = 0;
-    for (size_t i = 0; i < len; width++) {
-        size_t step;
-        const int32_t rune = query_utf8_next(text + i, len - i, &step);
-        if (rune < 0x20 || (rune >= 0x7F && rune < 0xA0))
-            query_buf_put_char(out, '?');
-        else
-            query_buf_put(out, text + i, step);
-        i += step;
-    }
-    return width;
-}
-
 static size_t width_of(const char *text)
 {
     const size_t len = strlen(text);
@@ -332,25 +318,6 @@ static void put_spaces(struct query_buf *out, size_t count)
         query_buf_put_char(out, ' ');
 }
 
-/* Three digits and a unit: 1.23ms. */
-static void format_seconds(double seconds, char text[32])
-{
-    static const struct {
-        double scale;
-        const char *unit;
-    } units[] = {{1e9, "ns"}, {1e6, "us"}, {1e3, "ms"}, {1, "s"}};
-    if (isnan(seconds)) {
-        (void)snprintf(text, 32, "-");
-        return;
-    }
-    size_t i = 0;
-    while (i < 3 && seconds * units[i].scale >= 999.5)
-        i++;
-    const double v = seconds * units[i].scale;
-    const int decimals = v >= 99.95 || v == 0 ? 0 : v >= 9.995 ? 1 : 2;
-    (void)snprintf(text, 32, "%.*f%s", decimals, v, units[i].unit);
-}
-
 static void format_rate(double rate, char text[32])
 {
     (void)snprintf(text, 32, "%.*f/s", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
@@ -363,7 +330,7 @@ static void format_right(const struct row *row, char texts[RIGHT_COUNT][32])
     format_rate(row->values[QUERY_COLUMN_RATE], texts[0]);
     (void)snprintf(texts[1], 32, "%.2f%%", error_ratio(row) * 100);
     for (int i = 0; i < 4; i++)
-        format_seconds(row->values[QUERY_COLUMN_P50 + i], texts[2 + i]);
+        cli_show_seconds(row->values[QUERY_COLUMN_P50 + i], texts[2 + i]);
 }
 
 /* Longer names push their line out rather than all others. */
@@ -385,11 +352,27 @@ static void put_right(struct query_buf *out, const char *text, bool last)
     query_buf_put_format(out, "%9s%c", text, last ? '\n' : ' ');
 }
 
-static void print_row(const struct row *row, const size_t widths[NAME_COUNT], struct query_buf *out)
+/* How much of text fits into columns. */
+static size_t fitting(const char *text, size_t columns)
+{
+    const size_t len = strlen(text);
+    size_t at = 0;
+    for (size_t width = 0; at < len && width < columns; width++) {
+        size_t step;
+        (void)query_utf8_next(text + at, len - at, &step);
+        at += step;
+    }
+    return at;
+}
+
+/* Names are cut only where widths were made to fit a window. */
+static void print_row(const struct row *row, const size_t widths[NAME_COUNT], bool cut,
+                      struct query_buf *out)
 {
     for (int k = 0; k < NAME_COUNT; k++) {
         const char *const name = *row->names[k] ? row->names[k] : "-";
-        const size_t width = put_plain(out, name, strlen(name));
+        const size_t len = cut ? fitting(name, widths[k]) : strlen(name);
+        const size_t width = cli_show_plain(out, name, len);
         put_spaces(out, 2 + (width < widths[k] ? widths[k] - width : 0));
     }
     char texts[RIGHT_COUNT][32];
@@ -398,19 +381,42 @@ static void print_row(const struct row *row, const size_t widths[NAME_COUNT], st
         put_right(out, texts[k], k == RIGHT_COUNT - 1);
 }
 
-static void print_table(const struct query_rows *rows, size_t count, struct query_buf *out)
+#define NAME_WIDTH_MIN 10
+#define RIGHT_WIDTH 10 /* of a column of put_right */
+
+/* Take from the widest names until the table is no wider than columns. */
+static void fit_widths(size_t widths[NAME_COUNT], size_t columns)
+{
+    size_t all = RIGHT_COUNT * RIGHT_WIDTH;
+    for (int k = 0; k < NAME_COUNT; k++)
+        all += widths[k] + 2;
+    while (all > columns) {
+        int widest = 0;
+        for (int k = 1; k < NAME_COUNT; k++)
+            widest = widths[k] > widths[widest] ? k : widest;
+        if (widths[widest] <= NAME_WIDTH_MIN)
+            return;
+        widths[widest]--;
+        all--;
+    }
+}
+
+static void print_table(const struct query_rows *rows, size_t count, size_t columns,
+                        struct query_buf *out)
 {
     static const char *const names[NAME_COUNT] = {"SERVICE", "OPERATION", "RESOURCE"};
     static const char *const heads[RIGHT_COUNT] = {"RATE", "ERRORS", "P50", "P95", "P99", "MAX"};
     size_t widths[NAME_COUNT];
-    for (int k = 0; k < NAME_COUNT; k++) {
+    for (int k = 0; k < NAME_COUNT; k++)
         widths[k] = column_width(rows, count, k, names[k]);
+    if (columns)
+        fit_widths(widths, columns);
+    for (int k = 0; k < NAME_COUNT; k++)
         query_buf_put_format(out, "%-*s  ", (int)widths[k], names[k]);
-    }
     for (int k = 0; k < RIGHT_COUNT; k++)
         put_right(out, heads[k], k == RIGHT_COUNT - 1);
     for (size_t i = 0; i < count; i++)
-        print_row(&rows->rows[i], widths, out);
+        print_row(&rows->rows[i], widths, columns != 0, out);
 }
 
 static void put_json_number(struct query_buf *out, const char *name, double value)
@@ -455,7 +461,7 @@ void cli_query_rows_print(struct query_rows *rows, const struct query_opts *opts
     else if (count == 0)
         query_buf_put_format(out, "Nothing in the last %s.\n", opts->last);
     else
-        print_table(rows, count, out);
+        print_table(rows, count, opts->columns, out);
 }
 
 /* --- an expression's answer ------------------------------------------------------------------ */
@@ -464,7 +470,7 @@ static void put_series(const struct cli_json_value *metric, struct query_buf *ou
 {
     const struct weir_bytes name = cli_json_text(cli_json_get(metric, "__name__"));
     if (name.ptr)
-        (void)put_plain(out, name.ptr, name.len);
+        (void)cli_show_plain(out, name.ptr, name.len);
     query_buf_put_char(out, '{');
     bool some = false;
     const struct cli_json_value *key = cli_json_first(metric);
@@ -474,9 +480,9 @@ static void put_series(const struct cli_json_value *metric, struct query_buf *ou
         if (!cli_json_text_is(key, "__name__") && label.ptr) {
             const struct weir_bytes text = cli_json_text(value);
             query_buf_put_text(out, some ? ", " : "");
-            (void)put_plain(out, label.ptr, label.len);
+            (void)cli_show_plain(out, label.ptr, label.len);
             query_buf_put_text(out, "=\"");
-            (void)put_plain(out, text.ptr ? text.ptr : "", text.len);
+            (void)cli_show_plain(out, text.ptr ? text.ptr : "", text.len);
             query_buf_put_char(out, '"');
             some = true;
         }
@@ -493,7 +499,7 @@ static bool put_sample(const struct cli_json_value *sample, struct query_buf *ou
     put_series(metric, out);
     const struct weir_bytes value = cli_json_text(cli_json_at(cli_json_get(sample, "value"), 1));
     if (value.ptr) {
-        (void)put_plain(out, value.ptr, value.len);
+        (void)cli_show_plain(out, value.ptr, value.len);
         query_buf_put_char(out, '\n');
         return true;
     }
@@ -504,9 +510,9 @@ static bool put_sample(const struct cli_json_value *sample, struct query_buf *ou
     if (!count.ptr || !sum.ptr || !buckets || buckets->type != CLI_JSON_ARRAY)
         return false;
     query_buf_put_text(out, "count=");
-    (void)put_plain(out, count.ptr, count.len);
+    (void)cli_show_plain(out, count.ptr, count.len);
     query_buf_put_text(out, " sum=");
-    (void)put_plain(out, sum.ptr, sum.len);
+    (void)cli_show_plain(out, sum.ptr, sum.len);
     query_buf_put_format(out, " buckets=%zu\n", buckets->v.count);
     return true;
 }
@@ -520,7 +526,7 @@ int cli_query_print_data(const struct cli_json_value *data, struct query_buf *ou
         const struct weir_bytes text = cli_json_text(cli_json_at(result, 1));
         if (!text.ptr)
             return WEIR_EFORMAT;
-        (void)put_plain(out, text.ptr, text.len);
+        (void)cli_show_plain(out, text.ptr, text.len);
         query_buf_put_char(out, '\n');
         return WEIR_OK;
     }

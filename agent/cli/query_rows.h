@@ -38,7 +38,7 @@ void cli_query_rows_free(struct query_rows *rows); /* NULL is allowed */
 /* data of an answer. Errors: WEIR_ENOMEM, WEIR_EFORMAT (no vector of floats). */
 WEIR_NODISCARD int cli_query_rows_add(struct query_rows *rows, enum query_column column,
                                       const struct cli_json_value *data);
-/* Sorts, and prints by opts->sort, limit and json. */
+/* Sorts, and prints by opts->sort, limit, columns and json. */
 void cli_query_rows_print(struct query_rows *rows, const struct query_opts *opts,
                           struct query_buf *out);
 

@@ -5,6 +5,8 @@
  */
 #include "config/value.h"
 
+#include "log/utf8.h"
+
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -360,11 +362,27 @@ static int set_list(const struct config_option *o, struct config_list *field, co
     return 0;
 }
 
+/* The file cannot hold anything else, and what is printed must be a file. */
+static bool is_utf8(const char *text)
+{
+    size_t left = strlen(text);
+    while (left) {
+        const size_t n = log_utf8_length(text, left);
+        if (n == 0)
+            return false;
+        text += n;
+        left -= n;
+    }
+    return true;
+}
+
 int config_value_set(struct config *config, size_t option, const char *text,
                      char why[CONFIG_WHY_BYTES])
 {
     const struct config_option *const o = &config_options[option];
     void *const field = (char *)config + o->offset;
+    if (!is_utf8(text))
+        return refuse(why, "a byte that is not UTF-8 text");
     switch (o->type) {
     case CONFIG_STRING:
         return set_string(o, field, text, why);

@@ -39,7 +39,7 @@ void net_body_pool_give(struct net_body_pool *pool, size_t bytes)
 
 static bool buf_resize(struct net_body_pool *pool, struct net_body_buf *b, size_t cap)
 {
-    if (!net_body_pool_take(pool, cap - b->cap))
+    if (cap == 0 || !net_body_pool_take(pool, cap - b->cap))
         return false;
     char *const grown = realloc(b->bytes, cap);
     if (!grown) {
@@ -194,14 +194,29 @@ static int stream_finish(struct net_collector *c, struct weir_bytes *ret_body)
 
 /* Whole. */
 
+/* The size that the trailer of the last member claims for it; 0 for what is no gzip. */
+static size_t claim_of(struct weir_bytes sent)
+{
+    static const unsigned char magic[] = {0x1f, 0x8b, 8}; /* RFC 1952 §2.3.1: deflate */
+    if (sent.len < GZIP_SMALLEST_BYTES || memcmp(sent.ptr, magic, sizeof magic) != 0)
+        return 0;
+    const unsigned char *const t = (const unsigned char *)sent.ptr + sent.len - 4;
+    return (size_t)t[0] | (size_t)t[1] << 8 | (size_t)t[2] << 16 | (size_t)t[3] << 24;
+}
+
+/* True for a body that is too large, or else broken, by what its own end says. Decoding a bomb up
+ * to the limit to know which would cost what the bomb is meant to cost. */
+static bool is_bomb(const struct net_collector *c, struct weir_bytes sent)
+{
+    const size_t claim = claim_of(sent);
+    return claim > c->max_bytes && claim <= DEFLATE_RATIO_MAX * sent.len;
+}
+
 /* True when libdeflate made exactly one member of all the bytes; else zlib decides what is wrong.
  */
 static bool inflate_whole(struct net_collector *c, struct weir_bytes sent)
 {
-    if (sent.len < GZIP_SMALLEST_BYTES)
-        return false;
-    const unsigned char *const t = (const unsigned char *)sent.ptr + sent.len - 4;
-    const size_t claim = (size_t)t[0] | (size_t)t[1] << 8 | (size_t)t[2] << 16 | (size_t)t[3] << 24;
+    const size_t claim = claim_of(sent);
     if (claim > c->max_bytes || claim > DEFLATE_RATIO_MAX * sent.len)
         return false;
     if (!c->pool->fast)
@@ -218,16 +233,26 @@ static bool inflate_whole(struct net_collector *c, struct weir_bytes sent)
     return true;
 }
 
-static bool is_whole_kind(const struct net_collector *c)
+static bool is_streaming(const struct net_collector *c)
 {
-    if (c->coding == NET_CODING_IDENTITY)
-        return true;
-    return c->coding == NET_CODING_GZIP && c->known_bytes <= WHOLE_MAX_BYTES;
+    if (c->coding != NET_CODING_GZIP)
+        return c->coding == NET_CODING_DEFLATE;
+    return c->stream || (c->known_bytes > WHOLE_MAX_BYTES && c->known_bytes != UINT64_MAX);
+}
+
+/* A gzip body of unknown length is more than is kept. */
+static int stream_from_here(struct net_collector *c, struct weir_bytes run)
+{
+    int r = stream_add(c, (struct weir_bytes){c->in.bytes, c->in.len});
+    buf_done(c->pool, &c->in);
+    if (r == NET_BODY_OK)
+        r = stream_add(c, run);
+    return r;
 }
 
 int net_collector_add(struct net_collector *c, struct weir_bytes run)
 {
-    if (!is_whole_kind(c))
+    if (is_streaming(c))
         return stream_add(c, run);
     if (run.len == c->known_bytes) {
         c->borrowed = run;
@@ -235,6 +260,8 @@ int net_collector_add(struct net_collector *c, struct weir_bytes run)
     }
     if (c->coding == NET_CODING_IDENTITY && run.len > c->max_bytes - c->in.len)
         return NET_REFUSED_TOO_LARGE;
+    if (c->coding == NET_CODING_GZIP && run.len > WHOLE_MAX_BYTES - c->in.len)
+        return stream_from_here(c, run);
     const size_t limit = c->known_bytes < SIZE_MAX ? (size_t)c->known_bytes : SIZE_MAX;
     if (!buf_grow(c->pool, &c->in, run.len, limit))
         return NET_REFUSED_MEMORY;
@@ -245,7 +272,7 @@ int net_collector_add(struct net_collector *c, struct weir_bytes run)
 
 int net_collector_finish(struct net_collector *c, struct weir_bytes *ret_body)
 {
-    if (!is_whole_kind(c))
+    if (is_streaming(c))
         return stream_finish(c, ret_body);
     const struct weir_bytes sent =
         c->borrowed.len ? c->borrowed : (struct weir_bytes){c->in.bytes, c->in.len};
@@ -253,6 +280,8 @@ int net_collector_finish(struct net_collector *c, struct weir_bytes *ret_body)
         *ret_body = sent;
         return sent.len > c->max_bytes ? NET_REFUSED_TOO_LARGE : NET_BODY_OK;
     }
+    if (is_bomb(c, sent))
+        return NET_REFUSED_TOO_LARGE;
     if (inflate_whole(c, sent)) {
         *ret_body = (struct weir_bytes){c->out.bytes, c->out.len};
         return NET_BODY_OK;

@@ -6,9 +6,9 @@
  *
  * Memory follows what has really come: nothing is allocated by a Content-Length beyond its first
  * 64 KiB, nor by the size a gzip trailer claims beyond what deflate can make of the bytes that are
- * there. A body that comes whole in one piece is not copied. gzip of a known, moderate size is
- * inflated at once by libdeflate; everything else, and whatever that refuses, streams through
- * zlib.
+ * there. A body that comes whole in one piece is not copied. gzip of a moderate size is kept until
+ * its end and then inflated at once by libdeflate, or refused undecoded where its trailer says
+ * that it is too large; everything else, and whatever libdeflate refuses, streams through zlib.
  *
  * Threads: none inside. All bodies of a server share one net_body_pool.
  */

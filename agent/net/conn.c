@@ -33,6 +33,7 @@ static void set_phase(struct conn *c, enum conn_phase phase)
         return;
     c->phase = phase;
     c->since_ns = c->moved_ns = plat_mono_ns();
+    conn_wait_follow(c);
 }
 
 /* Reading. */
@@ -46,7 +47,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(s->read_buf, s->read_buf ? (unsigned)NET_READ_BYTES : 0);
 }
 
-static void refused(struct conn *c, enum net_refusal reason)
+void conn_refused(struct conn *c, enum net_refusal reason)
 {
     struct net_server *const s = c->server;
     s->counts.refused[reason]++;
@@ -71,7 +72,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
             return;
         }
         if (c->phase != CONN_LINGERING && in_request(c))
-            refused(c, NET_REFUSED_TRUNCATED);
+            conn_refused(c, NET_REFUSED_TRUNCATED);
         conn_close(c);
         return;
     }
@@ -176,6 +177,7 @@ void conn_close(struct conn *c)
     if (c->next)
         c->next->prev = c->prev;
     s->counts.connections_open--;
+    conn_wait_follow(c);
     orphan(c);
     net_parser_done(&c->parser);
     if (!c->running) /* else conn_run stops, and lets the bytes go */
@@ -277,11 +279,12 @@ static void conn_answer(struct conn *c, struct answer *a)
     request_free(c->req);
     c->req = NULL;
     if (!block) {
-        refused(c, NET_REFUSED_MEMORY);
+        conn_refused(c, NET_REFUSED_MEMORY);
         conn_close(c);
         return;
     }
     c->close_after = a->close;
+    c->served = true;
     set_phase(c, CONN_FLUSHING);
     conn_write(c, block, bytes);
     if (c->closing)
@@ -331,7 +334,7 @@ static const char *refusal_text(int status)
 /* Refuse in the middle of a request: answer now, and close. */
 static void refuse_now(struct conn *c, enum net_refusal reason, int status, const char *text)
 {
-    refused(c, reason);
+    conn_refused(c, reason);
     answer_text(c, status, text ? text : refusal_text(status), true);
 }
 
@@ -354,7 +357,7 @@ static void refuse_after_body(struct conn *c, int status, const char *text)
 
 static void body_failed(struct conn *c, enum net_refusal reason)
 {
-    refused(c, reason);
+    conn_refused(c, reason);
     if (reason == NET_REFUSED_TOO_LARGE)
         refuse_after_body(c, 413, refusal_text(413));
     else if (reason == NET_REFUSED_BAD_ENCODING)
@@ -397,7 +400,7 @@ static void open_body(struct conn *c, struct net_request *req)
     }
     const enum net_coding coding = net_coding_of(net_request_header(req, "content-encoding"));
     if (coding == NET_CODING_UNKNOWN) {
-        refused(c, NET_REFUSED_ENCODING);
+        conn_refused(c, NET_REFUSED_ENCODING);
         refuse_after_body(c, 415, refusal_text(415));
         return;
     }
@@ -519,7 +522,7 @@ static void settle(struct conn *c)
     if (is_paused(c)) {
         read_pause(c);
         if (!hold(c)) {
-            refused(c, NET_REFUSED_MEMORY);
+            conn_refused(c, NET_REFUSED_MEMORY);
             conn_close(c);
         }
         return;
@@ -675,7 +678,8 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp)
         uv_close(&c->h.handle, on_turned_away);
         return true;
     }
-    if (s->stopping || s->counts.connections_open >= s->limits.max_connections) {
+    const bool full = s->counts.connections_open >= s->limits.max_connections;
+    if (s->stopping || (full && !conn_evict(s))) {
         turn_away(c);
         return true;
     }
@@ -690,6 +694,7 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp)
     c->in = "";
     net_parser_init(&c->parser, s->limits.max_head_bytes, s->limits.max_headers);
     c->since_ns = c->moved_ns = plat_mono_ns();
+    conn_wait_follow(c);
     server_watch(s);
     read_go(c);
     return true;

@@ -34,6 +34,15 @@ enum conn_phase {
     CONN_LINGERING
 };
 
+/* What a connection waits for that may be closed to make room; each kind is a list. */
+enum conn_wait {
+    CONN_WAIT_NONE = 0,
+    CONN_WAIT_FRESH, /* for its first request */
+    CONN_WAIT_HEAD,  /* for the rest of a head */
+    CONN_WAIT_NEXT,  /* for another request */
+    CONN_WAIT_COUNT
+};
+
 struct conn {
     union {
         uv_handle_t handle;
@@ -44,6 +53,9 @@ struct conn {
     struct net_server *server;
     struct conn *prev;
     struct conn *next;
+    enum conn_wait wait;
+    struct conn *wait_prev;
+    struct conn *wait_next;
     struct net_parser parser;
     struct net_request *req; /* from its head to its answer */
     const char *in;          /* the bytes being parsed: the server's buffer, or held */
@@ -58,6 +70,7 @@ struct conn {
     bool closing;
     bool ended;       /* the peer closed its side */
     bool close_after; /* the next answer is the last */
+    bool served;      /* a request of it was answered */
     int64_t since_ns; /* the phase began */
     int64_t moved_ns; /* bytes last came or went */
     uv_shutdown_t shutdown;
@@ -86,6 +99,10 @@ struct net_server {
     struct net_counts counts;
     struct net_body_pool pool;
     struct conn *conns;
+    struct {
+        struct conn *first; /* waits longest */
+        struct conn *last;
+    } waits[CONN_WAIT_COUNT];
     struct listener *listeners;
     char *read_buf; /* shared; NULL after a connection kept it */
     uv_timer_t sweep;
@@ -106,6 +123,13 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp);
 void conn_close(struct conn *c);
 /* What is late is answered 408 or closed. */
 void conn_sweep(struct conn *c, int64_t now_ns);
+void conn_refused(struct conn *c, enum net_refusal reason); /* count it */
+
+/* evict.c */
+/* The phase of c has changed, or it is being closed. */
+void conn_wait_follow(struct conn *c);
+/* Close one connection that waits, to make room. False when none has waited long enough. */
+bool conn_evict(struct net_server *server);
 
 /* request.c */
 /* Takes head. NULL for want of memory (head is then freed). */

@@ -30,7 +30,8 @@
     X(VERSION, "http_version")          /* 505 */                                                  \
     X(CONNECTIONS, "connections")       /* 503: the connection limit is reached */                 \
     X(TRUNCATED, "truncated")           /* the peer left in the middle of a request */             \
-    X(MEMORY, "memory")                 /* 503: no memory for the body */
+    X(MEMORY, "memory")                 /* 503: no memory for the body */                          \
+    X(EVICTED, "evicted")               /* closed while it waited: room for a newcomer */
 enum net_refusal {
 #define NET_REFUSAL_ENUM(name, text) NET_REFUSED_##name,
     NET_REFUSAL_MAP(NET_REFUSAL_ENUM)
@@ -98,7 +99,8 @@ void net_respond(struct net_request *req, int status, const char *content_type, 
                  size_t body_bytes, const struct net_header *headers, size_t header_count);
 
 struct net_limits {            /* 0 means the default */
-    size_t max_connections;    /* 2000 over all listeners of the server */
+    size_t max_connections;    /* 2000 over all listeners of the server; past it the connection that
+                                * waits longest goes (see evict.c), or the newcomer gets a 503 */
     size_t max_head_bytes;     /* 32 KiB */
     size_t max_headers;        /* 100 */
     size_t max_body_bytes;     /* 25 MiB, as sent and decoded */

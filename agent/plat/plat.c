@@ -3,6 +3,7 @@
 #include "plat/plat.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,4 +101,16 @@ const char *plat_strerror(int err)
 {
     const char *const text = strerrordesc_np(err);
     return text ? text : "unknown error";
+}
+
+/* glibc raises its threshold for maps of their own to the largest block that was ever freed, and
+ * keeps twice as much of what is freed: one body of 25 MiB, and the process stays that large for
+ * good. Fixed values stop that. A body below the first stays cheap to have and to give back. */
+void plat_heap_init(void)
+{
+    enum { MAP_BYTES = 1024 * 1024, KEEP_BYTES = 2 * 1024 * 1024 };
+    /* NOLINTBEGIN(concurrency-mt-unsafe): there is no other thread yet */
+    (void)mallopt(M_MMAP_THRESHOLD, MAP_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }

@@ -15,6 +15,8 @@ uint64_t plat_rss_bytes(void);
 uint64_t plat_open_fds(void);
 uint64_t plat_max_fds(void);
 int64_t plat_start_wall_ns(void); /* when the process started */
+/* What is freed in large pieces goes back to the system at once. Call it before threads start. */
+void plat_heap_init(void);
 /* English text of an errno; static. Unlike strerror, from any thread. */
 const char *plat_strerror(int err);
 #endif

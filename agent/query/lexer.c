@@ -513,8 +513,13 @@ static struct query_token lex_inside_braces(struct query_lexer *lexer)
 
 struct query_token query_lexer_next(struct query_lexer *lexer)
 {
+    if (lexer->failed)
+        return (struct query_token){.kind = QUERY_TOKEN_ERROR, .at = lexer->failed_at};
     skip_blanks(lexer);
-    return lexer->in_braces ? lex_inside_braces(lexer) : lex_statement(lexer);
+    const struct query_token t = lexer->in_braces ? lex_inside_braces(lexer) : lex_statement(lexer);
+    lexer->failed = t.kind == QUERY_TOKEN_ERROR;
+    lexer->failed_at = t.at;
+    return t;
 }
 
 /* At most ten characters of a long string or number are shown. */

@@ -119,7 +119,9 @@ struct query_lexer {
     bool in_braces;
     bool in_brackets;
     bool got_colon;
-    char error[320]; /* of the last QUERY_TOKEN_ERROR */
+    bool failed;
+    size_t failed_at; /* of the QUERY_TOKEN_ERROR */
+    char error[320];  /* its text */
 };
 
 void query_lexer_init(struct query_lexer *lexer, struct weir_bytes text);

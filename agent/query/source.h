@@ -15,8 +15,10 @@
 #include <weir/batch.h>
 
 struct query_series {
-    uint64_t id;                     /* the same for the same series while the source is open */
-    const struct weir_label *labels; /* sorted by name; borrowed while the source is open */
+    uint64_t id; /* the same for the same series while the source is open */
+    /* Sorted by name; of a series that matched borrowed while the source is open, of another until
+     * match returns. */
+    const struct weir_label *labels;
     size_t label_count;
 };
 

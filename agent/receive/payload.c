@@ -52,9 +52,10 @@ static void make_room(struct walk *w)
     pipeline_poll(w->r->opts.pipeline);
 }
 
-/* Forget the spans of the open trace, and say so. */
+/* Forget the spans of the open trace, and say so; the traces before it are whole and stay. */
 static void drop_open(struct walk *w)
 {
+    weir_stats_commit(w->producer);
     weir_stats_abandon(w->producer);
     weir_stats_begin(w->producer, &w->p->source);
     weir_stats_drop(w->producer, w->in_trace);

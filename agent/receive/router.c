@@ -185,6 +185,7 @@ static enum receive_refusal refusal_of(enum net_refusal reason)
     case NET_REFUSED_HEAD_TOO_LARGE:
     case NET_REFUSED_VERSION:
     case NET_REFUSED_CONNECTIONS:
+    case NET_REFUSED_EVICTED:
     case NET_REFUSAL_COUNT:
         break;
     }

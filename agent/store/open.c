@@ -27,7 +27,7 @@ static const char sql_fresh[] = "PRAGMA page_size = 8192; PRAGMA auto_vacuum = I
 static const char sql_settings[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA wal_autocheckpoint = 1000;"
                                    "PRAGMA journal_size_limit = 67108864;"
-                                   "PRAGMA cache_size = -8192;"
+                                   "PRAGMA cache_size = -4096;"
                                    "PRAGMA temp_store = MEMORY;"
                                    "PRAGMA trusted_schema = OFF;";
 

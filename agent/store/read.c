@@ -2,9 +2,10 @@
 /*
  * read: a read connection, its transaction, and the scan.
  *
- * The series are read once a transaction, in the order of their ids, and stay in memory to its end.
- * A scan goes over the batches of its time range. The rows of a batch are in the order of their
- * series too, so matching is a merge; where few series match, each is sought instead.
+ * The series are read at each scan, in the order of their ids; those that match stay in memory to
+ * the end of the transaction. A scan goes over the batches of its time range. The rows of a batch
+ * are in the order of their series too, so matching is a merge; where few series match, each is
+ * sought instead.
  */
 #include "store/internal.h"
 
@@ -54,10 +55,10 @@ struct block {
     _Alignas(max_align_t) char bytes[];
 };
 
+/* One that the scan's visitor wants. */
 struct series {
     struct query_series shown;
     int64_t created_ns;
-    bool is_matched;
 };
 
 struct store_reader {
@@ -67,11 +68,11 @@ struct store_reader {
     sqlite3_stmt *stmts[READ_COUNT];
     uint64_t max_number;
     bool in_transaction;
-    bool has_series;
-    struct series *series;
+    struct series *series; /* of the scan, in the order of their ids */
     size_t series_count;
     size_t series_cap;
-    struct block *blocks; /* labels of the transaction */
+    size_t series_seen;   /* how many there were to choose from */
+    struct block *blocks; /* labels of the transaction's scans */
     struct weir_sketch *ok;
     struct weir_sketch *error;
 };
@@ -94,7 +95,7 @@ static int open_db(struct store_reader *r, struct store_error *ret_error)
     int rc = sqlite3_open_v2(file, &r->db, flags, NULL);
     if (rc == SQLITE_OK) {
         (void)sqlite3_busy_timeout(r->db, STORE_READER_BUSY_MS);
-        rc = sqlite3_exec(r->db, "PRAGMA cache_size = -8192; PRAGMA trusted_schema = OFF;", NULL,
+        rc = sqlite3_exec(r->db, "PRAGMA cache_size = -2048; PRAGMA trusted_schema = OFF;", NULL,
                           NULL, NULL);
     }
     for (size_t i = 0; i < READ_COUNT && rc == SQLITE_OK; i++)
@@ -177,7 +178,6 @@ void store_reader_end(struct store_reader *r)
     if (r->in_transaction)
         (void)store_step_done(r->stmts[READ_COMMIT]);
     r->in_transaction = false;
-    r->has_series = false;
     r->series_count = 0;
     for (struct block *b = r->blocks; b;) {
         struct block *const next = b->next;
@@ -216,7 +216,7 @@ static struct weir_bytes column_bytes(sqlite3_stmt *row, int at)
     return (struct weir_bytes){ptr, (size_t)sqlite3_column_bytes(row, at)};
 }
 
-static int add_series(struct store_reader *r, sqlite3_stmt *row)
+static int keep_series(struct store_reader *r, const struct series *one)
 {
     if (r->series_count == r->series_cap) {
         const size_t cap = r->series_cap ? r->series_cap * 2 : 256;
@@ -226,21 +226,28 @@ static int add_series(struct store_reader *r, sqlite3_stmt *row)
         r->series = series;
         r->series_cap = cap;
     }
+    r->series[r->series_count++] = *one;
+    return 0;
+}
+
+/* The labels of a row, in memory that lasts: a visitor may keep what it was shown. */
+static int read_labels(struct store_reader *r, sqlite3_stmt *row, struct series *ret_one)
+{
     const struct weir_bytes stored = column_bytes(row, 2);
-    char *const copy = take_memory(r, stored.len + 1);
-    if (!copy)
-        return -ENOMEM;
-    if (stored.len)
-        memcpy(copy, stored.ptr, stored.len);
     struct weir_label labels[WEIR_LABELS_MAX];
     size_t count = 0;
-    if (store_labels_decode((struct weir_bytes){copy, stored.len}, labels, WEIR_LABELS_MAX, &count))
+    char *const text = take_memory(r, stored.len + 1);
+    if (!text)
+        return -ENOMEM;
+    if (stored.len)
+        memcpy(text, stored.ptr, stored.len);
+    if (store_labels_decode((struct weir_bytes){text, stored.len}, labels, WEIR_LABELS_MAX, &count))
         return -EIO;
     struct weir_label *const kept = take_memory(r, (count + 1) * sizeof *kept);
     if (!kept)
         return -ENOMEM;
     memcpy(kept, labels, count * sizeof *kept);
-    r->series[r->series_count++] = (struct series){
+    *ret_one = (struct series){
         .shown = {.id = (uint64_t)sqlite3_column_int64(row, 0),
                   .labels = kept,
                   .label_count = count},
@@ -249,22 +256,38 @@ static int add_series(struct store_reader *r, sqlite3_stmt *row)
     return 0;
 }
 
-static int load_series(struct store_reader *r)
+/* The memory of a series that nobody wants is used again, so that what is held follows what is
+ * asked for and not what is stored. */
+static int offer_series(struct store_reader *r, sqlite3_stmt *row,
+                        const struct query_visitor *visitor)
 {
-    if (r->has_series)
-        return 0;
+    struct block *const block = r->blocks;
+    const size_t used = block ? block->used : 0;
+    struct series one;
+    const int code = read_labels(r, row, &one);
+    if (code)
+        return code;
+    r->series_seen++;
+    if (visitor->match(visitor->ctx, &one.shown))
+        return keep_series(r, &one);
+    if (block && r->blocks == block)
+        block->used = used;
+    return 0;
+}
+
+static int match_series(struct store_reader *r, const struct query_visitor *visitor)
+{
     sqlite3_stmt *const get = r->stmts[READ_SERIES];
     (void)sqlite3_bind_int64(get, 1, (int64_t)r->max_number);
+    r->series_count = 0;
+    r->series_seen = 0;
     int rc = SQLITE_DONE;
     int code = 0;
     while (code == 0 && (rc = sqlite3_step(get)) == SQLITE_ROW)
-        code = add_series(r, get);
+        code = offer_series(r, get, visitor);
     (void)sqlite3_reset(get);
     if (code == 0 && rc != SQLITE_DONE)
         code = store_errno_of(r->db, rc);
-    if (code)
-        r->series_count = 0;
-    r->has_series = code == 0;
     return code;
 }
 
@@ -285,7 +308,6 @@ struct scan {
     struct store_reader *r;
     const struct query_visitor *visitor;
     bool counts_only;
-    size_t matched;
     int64_t key; /* a batch's number, or the hour's end */
     int64_t start_ns;
     int64_t end_ns;
@@ -351,7 +373,7 @@ static int scan_merge(const struct scan *sc, sqlite3_stmt *get)
             at++;
         if (at == r->series_count)
             break;
-        if (r->series[at].shown.id == id && r->series[at].is_matched)
+        if (r->series[at].shown.id == id)
             code = show_window(sc, &r->series[at], get);
     }
     (void)sqlite3_reset(get);
@@ -366,8 +388,6 @@ static int scan_seek(const struct scan *sc, sqlite3_stmt *get)
     (void)sqlite3_bind_int64(get, 1, sc->key);
     int code = 0;
     for (size_t i = 0; i < r->series_count && code == 0; i++) {
-        if (!r->series[i].is_matched)
-            continue;
         (void)sqlite3_bind_int64(get, 2, (int64_t)r->series[i].shown.id);
         int rc = SQLITE_DONE;
         while (code == 0 && (rc = sqlite3_step(get)) == SQLITE_ROW)
@@ -395,8 +415,8 @@ static int scan_batches(struct scan *sc, int64_t after_ns, int64_t until_ns, int
         sc->start_ns = sqlite3_column_int64(get, 1);
         sc->end_ns = sqlite3_column_int64(get, 2);
         const uint64_t rows = (uint64_t)sqlite3_column_int64(get, 3);
-        code = sc->matched < rows / ROWS_A_SEEK ? scan_seek(sc, r->stmts[READ_WINDOW])
-                                                : scan_merge(sc, r->stmts[READ_WINDOWS]);
+        code = r->series_count < rows / ROWS_A_SEEK ? scan_seek(sc, r->stmts[READ_WINDOW])
+                                                    : scan_merge(sc, r->stmts[READ_WINDOWS]);
     }
     (void)sqlite3_reset(get);
     if (code == 0 && rc != SQLITE_DONE)
@@ -410,7 +430,7 @@ static int scan_hour(struct scan *sc, int64_t hour_ns, int64_t upto_number)
     sc->key = hour_ns;
     sc->start_ns = hour_ns - STORE_HOUR_FOR_NS;
     sc->end_ns = hour_ns;
-    const int code = sc->matched < r->series_count / ROWS_A_SEEK
+    const int code = r->series_count < r->series_seen / ROWS_A_SEEK
                          ? scan_seek(sc, r->stmts[READ_ROLL])
                          : scan_merge(sc, r->stmts[READ_ROLLS]);
     return code ? code : scan_batches(sc, hour_ns - STORE_HOUR_FOR_NS, hour_ns, upto_number);
@@ -448,19 +468,12 @@ static int scan_time(struct scan *sc, const struct query_select *select)
 int store_reader_scan(struct store_reader *r, const struct query_select *select,
                       const struct query_visitor *visitor)
 {
-    int code = load_series(r);
-    if (code)
+    int code = match_series(r, visitor);
+    const struct scan sc = {.r = r, .visitor = visitor, .counts_only = select->counts_only};
+    for (size_t i = 0; i < r->series_count && select->totals && code == 0; i++)
+        code = show_base(&sc, &r->series[i]);
+    if (code || r->series_count == 0)
         return code;
-    struct scan sc = {.r = r, .visitor = visitor, .counts_only = select->counts_only};
-    for (size_t i = 0; i < r->series_count; i++) {
-        r->series[i].is_matched = visitor->match(visitor->ctx, &r->series[i].shown);
-        sc.matched += r->series[i].is_matched;
-    }
-    for (size_t i = 0; i < r->series_count && select->totals && code == 0; i++) {
-        if (r->series[i].is_matched)
-            code = show_base(&sc, &r->series[i]);
-    }
-    if (code || !sc.matched)
-        return code;
-    return scan_time(&sc, select);
+    struct scan in_time = sc;
+    return scan_time(&in_time, select);
 }

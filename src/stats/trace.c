@@ -8,17 +8,31 @@
  * or a foreign trace id (contracts: wire §2.9), when spans come grouped by trace.
  *
  * Parents are found in an open-addressed table of span ids, made only for traces of more than a few
- * spans; two spans of one id: the first is the parent.
+ * spans; of several spans with one id the first is the parent, and the others are not in the table.
+ * Its hash is seeded: strangers choose the ids, and could choose them all for one place.
  */
+#include "base/hash.h"
 #include "stats/stats.h"
 
 enum { LINEAR_MAX = 8 };
 
 static size_t home_of(const struct weir_producer *p, uint64_t trace_id, uint64_t span_id)
 {
-    /* Ids are random or counted up; either way the high bits of this product spread. */
-    const uint64_t mixed = (span_id ^ trace_id * 3) * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(mixed >> 32) & (p->parents_cap - 1);
+    const uint64_t ids[2] = {trace_id, span_id};
+    return (size_t)wr_hash(ids, sizeof ids, p->stats->seed) & (p->parents_cap - 1);
+}
+
+static void parents_put(struct weir_producer *p, size_t i)
+{
+    const struct wr_traced *const t = &p->trace[i];
+    size_t at = home_of(p, t->trace_id, t->span_id);
+    while (p->parents[at]) {
+        const struct wr_traced *const c = &p->trace[p->parents[at] - 1];
+        if (c->span_id == t->span_id && c->trace_id == t->trace_id)
+            return;
+        at = (at + 1) & (p->parents_cap - 1);
+    }
+    p->parents[at] = (uint32_t)i + 1;
 }
 
 static int parents_make(struct weir_producer *p)
@@ -33,12 +47,8 @@ static int parents_make(struct weir_producer *p)
         p->parents_cap = want;
     }
     memset(p->parents, 0, p->parents_cap * sizeof *p->parents);
-    for (size_t i = 0; i < p->trace_count; i++) {
-        size_t at = home_of(p, p->trace[i].trace_id, p->trace[i].span_id);
-        while (p->parents[at])
-            at = (at + 1) & (p->parents_cap - 1);
-        p->parents[at] = (uint32_t)i + 1;
-    }
+    for (size_t i = 0; i < p->trace_count; i++)
+        parents_put(p, i);
     return WEIR_OK;
 }
 

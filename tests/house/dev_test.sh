@@ -21,7 +21,7 @@ expect() { # STATUS TEXT COMMAND...
 expect 0 'usage: ./dev VERB' "$root/dev" help
 expect 2 'usage: ./dev VERB' "$root/dev"
 expect 2 "unknown verb 'frobnicate'" "$root/dev" frobnicate
-for verb in run test check bench lint asan tsan install help; do
+for verb in run test check bench lint asan tsan fuzz install help; do
     expect 0 "  $verb" "$root/dev" help
 done
 expect 1 "no tests in preset 'release'" env DEV_INSTALL=no "$root/dev" test release

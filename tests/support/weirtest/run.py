@@ -17,6 +17,12 @@ def is_ci():
     return os.environ.get("CI", "") not in ("", "0", "false")
 
 
+def is_optimised():
+    """Of a build for debugging, times say little."""
+    with open(os.path.join(BUILD, "CMakeCache.txt")) as f:
+        return "CMAKE_BUILD_TYPE:STRING=Debug" not in f.read()
+
+
 def skip(what):
     """End this test program: skipped by name, or failed where CI is set."""
     if is_ci():

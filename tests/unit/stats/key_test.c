@@ -106,7 +106,7 @@ TEST(what_is_empty_or_unknown_has_no_label_but_the_kind)
 
 TEST(a_service_without_a_name_is_named_after_the_language)
 {
-    struct fixture f;
+    struct fixture f; /* case S18 */
     const struct weir_stats_opts o = f_opts(&f);
     f_open(&f, &o);
     const struct weir_span s = f_span("", "r", f.now + 1, 1000);
@@ -118,6 +118,43 @@ TEST(a_service_without_a_name_is_named_after_the_language)
     T_TRUE(b && f_has(b, 0, "service_name", "unnamed-nodejs-service"));
     weir_batch_release(b);
     f_close(&f);
+}
+
+TEST(synthetics_is_a_prefix_of_the_origin_by_case)
+{
+    static const struct {
+        const char *origin;
+        const char *want;
+    } rows[] = {{"synthetics", "true"}, {"synthetics-browser", "true"}, /* case S17 */
+                {"Synthetics", NULL},   {"synthetic", NULL},
+                {"xsynthetics", NULL},  {"", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fixture f;
+        const struct weir_stats_opts o = f_opts(&f);
+        f_open(&f, &o);
+        struct weir_value slots[WEIR_TAG_SLOTS_MAX];
+        struct weir_span s = f_span("a", "r", f.now + 1, 1000);
+        set(&s, slots, WEIR_TAG_ORIGIN, text(rows[i].origin));
+        struct weir_batch *const b = row_of(&f, &s);
+        T_TRUE(f_has(b, 0, "synthetic", rows[i].want));
+        weir_batch_release(b);
+        f_close(&f);
+    }
+}
+
+TEST(a_service_keeps_its_name_whatever_it_begins_with)
+{
+    static const char *const names[] = {"1password", "-a", "Ab C/d"}; /* case S18 */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct fixture f;
+        const struct weir_stats_opts o = f_opts(&f);
+        f_open(&f, &o);
+        const struct weir_span s = f_span(names[i], "r", f.now + 1, 1000);
+        struct weir_batch *const b = row_of(&f, &s);
+        T_TRUE(f_has(b, 0, "service_name", names[i]));
+        weir_batch_release(b);
+        f_close(&f);
+    }
 }
 
 TEST(fields_that_only_together_look_alike_make_two_rows)

@@ -127,6 +127,35 @@ TEST(a_large_trace_finds_its_parents_too)
     f_close(&f);
 }
 
+/* Case S22: both are counted; the first of them is the parent of their children. */
+TEST(of_spans_with_one_id_each_counts_and_the_first_is_the_parent)
+{
+    static const size_t sizes[] = {4, 300};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        struct fixture f;
+        open_profile(&f, WEIR_PROFILE_ALL);
+        static struct weir_span s[300];
+        const size_t n = sizes[k];
+        for (size_t i = 0; i < n; i++) {
+            s[i] = f_span("b", "r", f.now, 10); /* the twins, but for the first and the last */
+            ids(&s[i], 77, 99);
+        }
+        s[0].service = f_str("a");
+        s[n - 1].service = f_str("a");
+        ids(&s[n - 1], 5, 77);
+        f_publish(&f, s, n);
+        struct totals t = seal(&f);
+        T_EQ_U64(t.hits, n);
+        T_EQ_U64(t.top_level, 0); /* parent 99 is absent; the child's is of its own service */
+        s[n - 1].service = f_str("b");
+        f_publish(&f, s, n);
+        t = seal(&f);
+        T_EQ_U64(t.hits, n);
+        T_EQ_U64(t.top_level, 1);
+        f_close(&f);
+    }
+}
+
 TEST(loose_spans_find_parents_by_trace_and_span_id)
 {
     struct fixture f;

@@ -241,6 +241,41 @@ TEST(at_the_cap_newcomers_overflow_and_idle_entries_make_room)
     f_close(&f);
 }
 
+/* Case C06: 100,000 names in ten seconds, under a limit of 1,000. */
+TEST(a_flood_of_names_stays_within_the_limit_and_overflows_to_the_span)
+{
+    enum { NAMES = 100000, LIMIT = 1000, BATCH = 100 };
+    struct fixture f;
+    struct weir_stats_opts o = f_opts(&f);
+    o.max_keys = LIMIT;
+    f_open(&f, &o);
+    static char names[BATCH][16];
+    static struct weir_span spans[BATCH];
+    long long at_limit = 0;
+    for (int i = 0; i < NAMES; i += BATCH) {
+        for (int k = 0; k < BATCH; k++) {
+            (void)snprintf(names[k], sizeof names[k], "r%d", i + k);
+            spans[k] = f_span("a", names[k], f.now, 1000);
+        }
+        f_publish(&f, spans, BATCH);
+        if (i == LIMIT)
+            at_limit = f.heap.live;
+    }
+    T_TRUE(f.heap.live <= at_limit);
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_EQ_U64(h.keys, LIMIT);
+    T_EQ_U64(h.overflow, NAMES - LIMIT);
+    at(&f, 40);
+    struct weir_batch_info info;
+    struct weir_batch *const b = f_take(&f, &info);
+    T_EQ_U64(info.rows, LIMIT + 1);
+    T_EQ_U64(info.counts.aggregated, NAMES);
+    T_EQ_U64(info.counts.overflow, NAMES - LIMIT);
+    weir_batch_release(b);
+    f_close(&f);
+}
+
 TEST(entries_go_when_they_were_idle_for_long)
 {
     struct fixture f;

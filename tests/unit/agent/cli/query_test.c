@@ -47,6 +47,39 @@ TEST(options_are_taken_with_and_without_an_equals_sign)
     T_TRUE(opts.expr == NULL && !opts.json && opts.limit == 0);
 }
 
+TEST(an_interval_of_watching_may_stand_behind_it_and_is_two_seconds_otherwise)
+{
+    static const struct {
+        const char *args[4];
+        size_t count;
+        int64_t want_ns;
+        bool has_expr;
+    } rows[] = {
+        {{"query"}, 1, 0, false},
+        {{"query", "--watch"}, 2, 2000000000, false},
+        {{"query", "--watch=500ms"}, 2, 500000000, false},
+        {{"query", "--watch", "10s"}, 3, 10000000000, false},
+        {{"query", "--watch", "1 + 1"}, 3, 2000000000, true},
+        {{"query", "--watch", "10s", "1 + 1"}, 4, 10000000000, true},
+        {{"query", "--watch", "--json"}, 3, 2000000000, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct query_opts opts;
+        char err[256] = "";
+        T_TRUE(parse(rows[i].args, rows[i].count, &opts, err));
+        T_EQ_I64(opts.watch_ns, rows[i].want_ns);
+        T_TRUE(!!opts.expr == rows[i].has_expr);
+    }
+    static const char *const refused[] = {"--watch=0s", "--watch=99ms", "--watch=2d", "--watch=x"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const char *const args[] = {"query", refused[i]};
+        struct query_opts opts;
+        char err[256] = "";
+        T_TRUE(!parse(args, 2, &opts, err));
+        T_TRUE(strstr(err, "wanted: ask again") != NULL);
+    }
+}
+
 TEST(a_wrong_line_says_what_was_meant)
 {
     static const struct {

@@ -175,6 +175,14 @@ TEST(a_string_has_no_control_bytes)
     refuses(CONFIG_AT_store_path, "\x7f", "control byte");
 }
 
+TEST(a_value_is_utf_8_as_in_the_file)
+{
+    takes(CONFIG_AT_store_path, "/\xc3\xbc/\xe2\x80\xa8", "/\xc3\xbc/\xe2\x80\xa8");
+    refuses(CONFIG_AT_store_path, "/\xff", "not UTF-8");
+    refuses(CONFIG_AT_store_path, "/\xc3", "not UTF-8");
+    refuses(CONFIG_AT_aggregation_dimensions, "a,b\xed\xa0\x80", "not UTF-8");
+}
+
 TEST(a_refused_value_leaves_the_old_one)
 {
     struct config *const config = config_new();

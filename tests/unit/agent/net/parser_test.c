@@ -376,6 +376,77 @@ TEST(a_cut_or_doubled_stream_is_judged_alike_streamed_or_whole)
              NET_REFUSED_BAD_ENCODING); /* only gzip has members */
 }
 
+/* Stored blocks: as many bytes sent as decoded, so that a body is past what is kept whole. */
+static uint8_t *zip_stored(size_t len, size_t *ret_len)
+{
+    const size_t cap = len + len / 1000 + 1024;
+    uint8_t *const dst = malloc(cap);
+    uint8_t *const text = malloc(len);
+    T_TRUE(dst && text);
+    for (size_t i = 0; i < len; i++)
+        text[i] = (uint8_t)(i * 2654435761u >> 24);
+    z_stream z = {0};
+    T_OK(deflateInit2(&z, 0, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY));
+    z.next_in = text;
+    z.avail_in = (uInt)len;
+    z.next_out = dst;
+    z.avail_out = (uInt)cap;
+    T_EQ_I64(deflate(&z, Z_FINISH), Z_STREAM_END);
+    *ret_len = cap - z.avail_out;
+    (void)deflateEnd(&z);
+    free(text);
+    return dst;
+}
+
+TEST(gzip_that_turns_out_longer_than_is_kept_whole_streams_on)
+{
+    const size_t size = 3 << 20;
+    size_t n;
+    uint8_t *const zipped = zip_stored(size, &n);
+    static const size_t pieces[] = {1000, 65536, (1 << 20) + 1, 4 << 20};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        for (int known = 0; known < 2; known++) {
+            size_t len;
+            T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, pieces[i], known, size, &len),
+                     NET_BODY_OK);
+            T_EQ_U64(len, size);
+            T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, pieces[i], known, size - 1, &len),
+                     NET_REFUSED_TOO_LARGE);
+            T_EQ_I64(collect(NET_CODING_GZIP, zipped, n - 1, pieces[i], known, size, &len),
+                     NET_REFUSED_BAD_ENCODING);
+        }
+    }
+    free(zipped);
+}
+
+/* Case S13: a bomb is refused by what it says of itself, and a claim that cannot be true is not
+ * believed in either direction. */
+TEST(a_bomb_is_refused_undecoded_and_a_false_claim_is_found_out)
+{
+    uint8_t zipped[4096];
+    size_t len;
+    const size_t n = zip(15 + 16, 1000000, zipped, sizeof zipped);
+    for (int known = 0; known < 2; known++) {
+        const size_t limit = 100000;
+        zipped[n / 2] ^= 0xff; /* nobody looks there any more */
+        T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, n, known, limit, &len), NET_REFUSED_TOO_LARGE);
+        zipped[n / 2] ^= 0xff;
+        T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, n, known, 1000000, &len), NET_BODY_OK);
+        T_EQ_U64(len, 1000000);
+        uint8_t *const claim = zipped + n - 4;
+        uint8_t kept[4];
+        memcpy(kept, claim, sizeof kept);
+        memset(claim, 0xff, sizeof kept); /* 4 GiB, of a thousand bytes */
+        T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, n, known, 1000000, &len),
+                 NET_REFUSED_BAD_ENCODING);
+        memset(claim, 0, sizeof kept);
+        T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, n, known, limit, &len), NET_REFUSED_TOO_LARGE);
+        T_EQ_I64(collect(NET_CODING_GZIP, zipped, n, n, known, 1000000, &len),
+                 NET_REFUSED_BAD_ENCODING);
+        memcpy(claim, kept, sizeof kept);
+    }
+}
+
 TEST(codings_are_known_in_any_case)
 {
     T_EQ_U64(net_coding_of((struct weir_bytes){" GZip ", 6}), NET_CODING_GZIP);

@@ -6,6 +6,7 @@
 
 #include <libdeflate.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -527,6 +528,85 @@ TEST(a_connection_past_the_limit_is_answered_503_and_room_comes_back)
     T_EQ_U64(counts_of(w).refused[NET_REFUSED_CONNECTIONS], 1);
     http_close(&b);
     http_close(&c);
+    world_free(w);
+}
+
+TEST(at_the_limit_who_never_asked_makes_room_and_who_was_just_served_does_not)
+{
+    const struct net_limits limits = {.max_connections = 3};
+    struct world *const w = world_new(&limits);
+    struct http_client served = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&served, GET_INFO).status, 200);
+    struct http_client silent[2] = {http_tcp(&w->loop, w->port), http_tcp(&w->loop, w->port)};
+    http_wait(&served, 50);
+    struct http_client newcomer = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&newcomer, GET_INFO).status, 200);
+    T_TRUE(http_closed(&silent[0], 1000)); /* the one that came first */
+    struct http_client next = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&next, GET_INFO).status, 200);
+    T_TRUE(http_closed(&silent[1], 1000));
+    struct http_client last = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_read(&last, false).status, 503);
+    T_EQ_U64(http_ask(&served, GET_INFO).status, 200);
+    const struct net_counts counts = counts_of(w);
+    T_EQ_U64(counts.refused[NET_REFUSED_EVICTED], 2);
+    T_EQ_U64(counts.refused[NET_REFUSED_CONNECTIONS], 1);
+    T_EQ_U64(counts.connections_open, 3);
+    http_close(&silent[0]);
+    http_close(&silent[1]);
+    http_close(&served);
+    http_close(&newcomer);
+    http_close(&next);
+    http_close(&last);
+    world_free(w);
+}
+
+TEST(a_connection_whose_bytes_have_come_makes_no_room)
+{
+    const struct net_limits limits = {.max_connections = 1};
+    struct world *const w = world_new(&limits);
+    struct http_client first = http_tcp(&w->loop, w->port);
+    http_wait(&first, 20);
+    /* Both are there before the loop runs again, the newcomer first. */
+    const struct sockaddr_in addr = {.sin_family = AF_INET,
+                                     .sin_port = htons((uint16_t)w->port),
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int newcomer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    T_OK(connect(newcomer, (const struct sockaddr *)&addr, sizeof addr));
+    T_EQ_I64(write(first.fd, GET_INFO, strlen(GET_INFO)), (int64_t)strlen(GET_INFO));
+    T_EQ_U64(http_read(&first, false).status, 200);
+    T_EQ_U64(counts_of(w).refused[NET_REFUSED_EVICTED], 0);
+    T_EQ_U64(counts_of(w).refused[NET_REFUSED_CONNECTIONS], 1);
+    (void)close(newcomer);
+    http_close(&first);
+    world_free(w);
+}
+
+TEST(after_a_second_a_slow_head_makes_room_and_then_the_longest_idle)
+{
+    const struct net_limits limits = {.max_connections = 3};
+    struct world *const w = world_new(&limits);
+    struct http_client idle = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&idle, GET_INFO).status, 200);
+    struct http_client busy = http_tcp(&w->loop, w->port);
+    http_send_text(&busy, POST_ECHO "Content-Length: 10\r\n\r\nabc");
+    struct http_client slow = http_tcp(&w->loop, w->port);
+    http_send_text(&slow, "GET /in");
+    http_wait(&slow, 1100);
+    struct http_client first = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&first, GET_INFO).status, 200);
+    T_TRUE(http_closed(&slow, 1000));
+    struct http_client second = http_tcp(&w->loop, w->port);
+    T_EQ_U64(http_ask(&second, GET_INFO).status, 200);
+    T_TRUE(http_closed(&idle, 1000));
+    http_send_text(&busy, "defghij");
+    T_EQ_U64(http_read(&busy, false).status, 200); /* who sends a body is let finish */
+    T_EQ_U64(counts_of(w).refused[NET_REFUSED_EVICTED], 2);
+    http_close(&idle);
+    http_close(&busy);
+    http_close(&slow);
+    http_close(&first);
+    http_close(&second);
     world_free(w);
 }
 

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect_opts: see the header. The table below is what is parsed and what --help prints.
+ *
+ * Threads: one. Memory: none.
+ */
+#include "cli/inspect_opts.h"
+
+#include "config/near.h"
+
+#include <string.h>
+
+enum option_kind {
+    OPTION_FORMAT,
+    OPTION_HEX,
+    OPTION_PROFILE,
+    OPTION_LANG,
+    OPTION_TOP_LEVEL,
+    OPTION_AT,
+    OPTION_SPANS,
+    OPTION_LIMIT,
+    OPTION_JSON,
+    OPTION_HELP
+};
+
+struct option {
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+};
+static const struct option options[] = {
+    [OPTION_FORMAT] = {"format", "FORMAT",
+                       "auto, v0.3, v0.4, v0.5 or otlp (default auto: by the content)"},
+    [OPTION_HEX] = {"hex", NULL, "the file is hexadecimal text, blanks allowed"},
+    [OPTION_PROFILE] = {"profile", "PROFILE", "all or datadog: --aggregation.profile"},
+    [OPTION_LANG] = {"lang", "LANG", "what the header Datadog-Meta-Lang says"},
+    [OPTION_TOP_LEVEL] = {"computed-top-level", NULL,
+                          "as if Datadog-Client-Computed-Top-Level were sent"},
+    [OPTION_AT] =
+        {"at", "WHEN",
+         "when it arrives: end (of its last span; the default), now, or seconds since 1970"},
+    [OPTION_SPANS] = {"spans", NULL, "print each span"},
+    [OPTION_LIMIT] = {"limit", "N",
+                      "print at most so many spans and rows a window, 0 for all (default 0)"},
+    [OPTION_JSON] = {"json", NULL, "print JSON"},
+    [OPTION_HELP] = {"help", NULL, "print this"},
+};
+#define OPTION_COUNT (sizeof options / sizeof *options)
+
+static const char *const formats[] = {
+    [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",  [INSPECT_V04] = "v0.4",
+    [INSPECT_V05] = "v0.5",  [INSPECT_OTLP] = "otlp",
+};
+#define FORMAT_COUNT (sizeof formats / sizeof *formats)
+
+const char *cli_inspect_format_name(enum inspect_format format)
+{
+    return formats[format];
+}
+
+static bool set_format(const char *value, enum inspect_format *ret_format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(formats[i], value) == 0) {
+            *ret_format = (enum inspect_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(const char *value, uint64_t max, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    for (const char *p = value; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return false;
+        number = number * 10 + (uint64_t)(*p - '0');
+        if (number > max)
+            return false;
+    }
+    *ret_number = number;
+    return *value != '\0';
+}
+
+static bool set_at(const char *value, struct inspect_opts *opts)
+{
+    uint64_t seconds = 0;
+    if (strcmp(value, "end") == 0)
+        opts->at = INSPECT_AT_END;
+    else if (strcmp(value, "now") == 0)
+        opts->at = INSPECT_AT_NOW;
+    else if (read_number(value, INT64_MAX / 1000000000 - 1, &seconds))
+        opts->at = INSPECT_AT_TIME;
+    else
+        return false;
+    opts->at_ns = (int64_t)seconds * 1000000000;
+    return true;
+}
+
+static bool add_setting(struct inspect_opts *opts, char *text)
+{
+    if (opts->setting_count == INSPECT_SETTINGS_MAX)
+        return false;
+    opts->settings[opts->setting_count++] = text;
+    return true;
+}
+
+static bool set_profile(const char *value, struct inspect_opts *opts)
+{
+    if (strcmp(value, "all") != 0 && strcmp(value, "datadog") != 0)
+        return false;
+    const bool is_first = opts->profile[0] == '\0';
+    (void)snprintf(opts->profile, sizeof opts->profile, "--aggregation.profile=%s", value);
+    return !is_first || add_setting(opts, opts->profile);
+}
+
+static bool set_value(enum option_kind kind, const char *value, struct inspect_opts *opts)
+{
+    switch (kind) {
+    case OPTION_FORMAT:
+        return set_format(value, &opts->format);
+    case OPTION_HEX:
+        opts->hex = true;
+        return true;
+    case OPTION_PROFILE:
+        return set_profile(value, opts);
+    case OPTION_LANG:
+        opts->lang = value;
+        return true;
+    case OPTION_TOP_LEVEL:
+        opts->computed_top_level = true;
+        return true;
+    case OPTION_AT:
+        return set_at(value, opts);
+    case OPTION_SPANS:
+        opts->spans = true;
+        return true;
+    case OPTION_LIMIT:
+        return read_number(value, UINT32_MAX, &opts->limit);
+    case OPTION_JSON:
+        opts->json = true;
+        return true;
+    case OPTION_HELP:
+        opts->help = true;
+        return true;
+    }
+    return false;
+}
+
+/* Flags of the agent that change what it makes of a payload. */
+static bool is_setting(const char *name)
+{
+    static const char *const begins[] = {"aggregation.", "config.file", "http.max-body-size"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool take_setting(int argc, char **argv, int *at, struct inspect_opts *opts, FILE *err)
+{
+    bool ok = add_setting(opts, argv[*at]);
+    if (ok && !strchr(argv[*at], '=') && *at + 1 < argc)
+        ok = add_setting(opts, argv[++*at]);
+    if (!ok)
+        (void)fprintf(err, "weir inspect: more than %d settings\n", INSPECT_SETTINGS_MAX);
+    return ok;
+}
+
+static bool unknown(const char *name, size_t len, FILE *err)
+{
+    char shown[64];
+    (void)snprintf(shown, sizeof shown, "%.*s", len < 60 ? (int)len : 60, name);
+    const char *nearest = options[0].name;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (near_distance(shown, options[i].name) < near_distance(shown, nearest))
+            nearest = options[i].name;
+    }
+    (void)fprintf(err, "weir inspect: unknown option --%s; did you mean --%s?\n", shown, nearest);
+    return false;
+}
+
+static bool find(const char *name, size_t len, enum option_kind *ret_kind)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) {
+            *ret_kind = (enum option_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --name, --name=value or --name value at argv[*at]. */
+static bool parse_option(int argc, char **argv, int *at, struct inspect_opts *opts, FILE *err)
+{
+    const char *const name = argv[*at] + 2;
+    const size_t len = strcspn(name, "=");
+    enum option_kind kind;
+    if (is_setting(name))
+        return take_setting(argc, argv, at, opts, err);
+    if (!find(name, len, &kind))
+        return unknown(name, len, err);
+    const struct option *const o = &options[kind];
+    const char *value = name[len] == '=' ? name + len + 1 : NULL;
+    if (!o->argument && value) {
+        (void)fprintf(err, "weir inspect: --%s takes no value\n", o->name);
+        return false;
+    }
+    if (o->argument && !value) {
+        if (*at + 1 >= argc) {
+            (void)fprintf(err, "weir inspect: --%s needs a value\n", o->name);
+            return false;
+        }
+        value = argv[++*at];
+    }
+    if (set_value(kind, value ? value : "", opts))
+        return true;
+    (void)fprintf(err, "weir inspect: --%s %.60s: wanted: %s\n", o->name, value ? value : "",
+                  o->help);
+    return false;
+}
+
+static bool parse_path(const char *arg, struct inspect_opts *opts, FILE *err)
+{
+    if (opts->path) {
+        (void)fputs("weir inspect: more than one file\n", err);
+        return false;
+    }
+    opts->path = arg;
+    return true;
+}
+
+bool cli_inspect_opts_parse(int argc, char **argv, struct inspect_opts *opts, FILE *err)
+{
+    *opts = (struct inspect_opts){.format = INSPECT_AUTO};
+    bool only_path = false; /* behind -- */
+    for (int at = 1; at < argc; at++) {
+        char *const arg = argv[at];
+        bool ok = true;
+        if (!only_path && strcmp(arg, "--") == 0)
+            only_path = true;
+        else if (!only_path && strcmp(arg, "-h") == 0)
+            opts->help = true;
+        else if (!only_path && strncmp(arg, "--", 2) == 0)
+            ok = parse_option(argc, argv, &at, opts, err);
+        else
+            ok = parse_path(arg, opts, err);
+        if (!ok)
+            return false;
+    }
+    if (!opts->path && !opts->help)
+        (void)fputs("weir inspect: no file is named; - is standard input\n", err);
+    return opts->path || opts->help;
+}
+
+void cli_inspect_opts_help(FILE *to)
+{
+    (void)fputs(
+        "usage: weir inspect [OPTION]... FILE|-\n\n"
+        "Read the body of a request with traces, gzip too, and print what an agent would\n"
+        "make of it: spans, rows, what is refused, dropped and mended. Nothing is sent.\n\n",
+        to);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char left[40];
+        (void)snprintf(left, sizeof left, "--%s%s%s", options[i].name,
+                       options[i].argument ? " " : "",
+                       options[i].argument ? options[i].argument : "");
+        (void)fprintf(to, "  %-20s  %s\n", left, options[i].help);
+    }
+    (void)fputs("  --aggregation.NAME=VALUE, --config.file=PATH, --http.max-body-size=SIZE\n"
+                "                        settings of the agent: weir agent --help\n"
+                "\nExit status: 0, 1 when the body is refused or cannot be read, 2 when the line\n"
+                "is wrong.\n",
+                to);
+}
