@@ -25,25 +25,34 @@ void wr_batch_free(struct wr_shard *s, struct weir_batch *b)
     wr_free(a, b, sizeof *b);
 }
 
+/* Both or neither: a batch that got half of what it needs would sit on memory that is short. It is
+ * empty, so nothing is copied. */
 static int batch_fit(struct wr_shard *s, struct weir_batch *b, size_t rows, size_t key_bytes)
 {
     const struct weir_alloc *const a = &s->opts.alloc;
+    struct wr_row *more_rows = NULL;
+    char *more_keys = NULL;
+    size_t bytes = 0;
     if (rows > b->rows_cap) {
-        size_t bytes;
-        if (wr_mul_size(rows, sizeof *b->rows, &bytes))
+        if (!wr_mul_size(rows, sizeof *b->rows, &bytes))
+            more_rows = wr_alloc(a, bytes);
+        if (!more_rows)
             return WEIR_ENOMEM;
-        struct wr_row *const p = wr_realloc(a, b->rows, b->rows_cap * sizeof *b->rows, bytes);
-        if (!p)
-            return WEIR_ENOMEM;
-        b->rows = p;
-        b->rows_cap = rows;
     }
     if (key_bytes > b->keys_cap) {
-        char *const p = wr_realloc(a, b->keys, b->keys_cap, key_bytes);
-        if (!p)
+        more_keys = wr_alloc(a, key_bytes);
+        if (!more_keys) {
+            wr_free(a, more_rows, bytes);
             return WEIR_ENOMEM;
-        b->keys = p;
+        }
+        wr_free(a, b->keys, b->keys_cap);
+        b->keys = more_keys;
         b->keys_cap = key_bytes;
+    }
+    if (more_rows) {
+        wr_free(a, b->rows, b->rows_cap * sizeof *b->rows);
+        b->rows = more_rows;
+        b->rows_cap = rows;
     }
     return WEIR_OK;
 }
@@ -68,6 +77,25 @@ struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_byte
         return NULL;
     }
     return b;
+}
+
+struct weir_batch *wr_batch_get_spare(struct wr_shard *s, struct wr_entry *const *entries,
+                                      size_t count, size_t *ret_from)
+{
+    struct weir_batch *const b = s->spare_batches;
+    size_t rows = 0;
+    size_t bytes = 0;
+    while (b && rows < count && rows < b->rows_cap) {
+        const size_t more = entries[count - rows - 1]->key_bytes;
+        if (more > b->keys_cap - bytes)
+            break;
+        bytes += more;
+        rows++;
+    }
+    if (!rows)
+        return NULL;
+    *ret_from = count - rows;
+    return wr_batch_get(s, rows, bytes);
 }
 
 void wr_batch_add(struct weir_batch *b, struct wr_entry *e, const struct wr_slot *slot)

@@ -53,23 +53,42 @@ static bool window_blank(const struct wr_window *w)
     return w->touched_count == 0 && memcmp(&w->counts, &none, sizeof none) == 0;
 }
 
-/* Move the slots of window i of list into a batch. false: no memory, the window stays open. */
-static bool seal(struct wr_shard *s, struct wr_windows *list, size_t i, uint32_t flags)
+/* A batch for the window; without memory for one, what a batch given back before has room for, from
+ * *ret_from on: memory that is left is for those who take sealed batches away. */
+static struct weir_batch *get_room(struct wr_shard *s, const struct wr_window *w, size_t *ret_from)
 {
-    struct wr_window *const w = list->at[i];
-    if (window_blank(w)) {
-        wr_window_retire(s, list, i);
-        return true;
-    }
+    *ret_from = 0;
     struct weir_batch *const b = wr_batch_get(s, w->touched_count, w->key_bytes);
+    return b ? b : wr_batch_get_spare(s, w->touched, w->touched_count, ret_from);
+}
+
+/* The counts of a part: its spans are told by its weight, exact while each span weighs one. What is
+ * left stays with the window, so both equations hold for every part and for their sum. */
+static void take_counts(struct wr_window *w, struct weir_batch *b)
+{
+    const uint64_t weight = b->info.counts.rows_weight;
+    const uint64_t spans =
+        (weight >> 20) < w->counts.aggregated ? weight >> 20 : w->counts.aggregated;
+    b->info.counts.admitted_weight = weight;
+    b->info.counts.received = spans;
+    b->info.counts.aggregated = spans;
+    w->counts.admitted_weight -= weight;
+    w->counts.received -= spans;
+    w->counts.aggregated -= spans;
+}
+
+/* Move the last slots of a window into a batch. *ret_whole: that was all of them. */
+static bool seal_part(struct wr_shard *s, struct wr_window *w, uint32_t flags, bool *ret_whole)
+{
+    size_t from = 0;
+    struct weir_batch *const b = get_room(s, w, &from);
     if (!b) {
         s->totals.seal_failed++;
         return false;
     }
     b->info.start_ns = w->start_ns;
     b->info.flags = w->flags | flags;
-    b->info.counts = w->counts;
-    for (size_t k = 0; k < w->touched_count; k++) {
+    for (size_t k = from; k < w->touched_count; k++) {
         struct wr_entry *const e = w->touched[k];
         if (k + AHEAD < w->touched_count)
             WR_PREFETCH(w->touched[k + AHEAD]);
@@ -82,11 +101,31 @@ static bool seal(struct wr_shard *s, struct wr_windows *list, size_t i, uint32_t
             wr_sketch_pool_put(s->pool, slot->ok);
             wr_sketch_pool_put(s->pool, slot->error);
         }
+        w->key_bytes -= e->key_bytes;
         wr_slot_drop(s, e, w->start_ns);
     }
+    w->touched_count = from;
+    *ret_whole = from == 0;
+    if (*ret_whole)
+        b->info.counts = w->counts;
     weigh_rows(b);
+    if (!*ret_whole)
+        take_counts(w, b);
     counts_add(&s->totals.sum, &b->info.counts);
     append_sealed(s, b);
+    return true;
+}
+
+/* Move the slots of window i of list into batches: one, unless memory is short. false: there was
+ * none, and what is left of the window stays open. */
+static bool seal(struct wr_shard *s, struct wr_windows *list, size_t i, uint32_t flags)
+{
+    struct wr_window *const w = list->at[i];
+    bool whole = window_blank(w);
+    while (!whole) {
+        if (!seal_part(s, w, flags, &whole))
+            return false;
+    }
     wr_window_retire(s, list, i);
     return true;
 }

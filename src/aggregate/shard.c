@@ -2,9 +2,16 @@
 /* shard: see shard.h: time, signals, polling, life. Booking is in drain.c, batches in seal.c. */
 #include "aggregate/window.h"
 
+enum { RESERVE_ROWS = 128, RESERVE_KEY_BYTES = 32768 }; /* in most cases; one row at least */
+
+/* For want of memory windows may stay: then every poll tries again, not only one that turns. */
 static void seal_due(struct wr_shard *s)
 {
-    wr_shard_seal_list(s, &s->open, wr_window_oldest_open(s), 0);
+    const int64_t before_ns = wr_window_oldest_open(s);
+    wr_shard_seal_list(s, &s->corrections, INT64_MAX, 0);
+    wr_shard_seal_list(s, &s->open, before_ns, 0);
+    s->overdue =
+        s->corrections.count > 0 || (s->open.count > 0 && s->open.at[0]->start_ns < before_ns);
 }
 
 static void sweep(struct wr_shard *s)
@@ -84,8 +91,7 @@ size_t wr_shard_poll(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns)
     const bool turned = take_time(s, wall_ns, mono_ns);
     const size_t count = wr_shard_drain(s);
     handle_signals(s);
-    if (turned) {
-        wr_shard_seal_list(s, &s->corrections, INT64_MAX, 0);
+    if (turned || s->overdue) {
         seal_due(s);
         sweep(s);
     }
@@ -138,6 +144,16 @@ static int overflow_make(struct wr_shard *s)
     return WEIR_OK;
 }
 
+/* A seal has to get on where nothing is left: each part it writes gives memory back. */
+static int reserve_make(struct wr_shard *s)
+{
+    struct weir_batch *const b = wr_batch_get(s, RESERVE_ROWS, RESERVE_KEY_BYTES);
+    if (!b)
+        return WEIR_ENOMEM;
+    wr_batch_recycle(s, b);
+    return WEIR_OK;
+}
+
 int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
 {
     memset(s, 0, sizeof *s);
@@ -150,6 +166,8 @@ int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
         r = wr_sketch_pool_new(&sketch, opts->max_keys * 2 + 1024, &s->pool);
     if (r == WEIR_OK)
         r = overflow_make(s);
+    if (r == WEIR_OK)
+        r = reserve_make(s);
     if (r != WEIR_OK)
         wr_shard_done(s);
     return r;

@@ -78,6 +78,7 @@ struct wr_shard {
     struct wr_windows spare_windows; /* unsorted; capacity of touched kept */
     bool started;
     bool stopped;
+    bool overdue;   /* a window stayed open for want of memory */
     int64_t now_ns; /* wall, of the last poll, never moving back by a small step */
     int64_t current_start_ns;
     int64_t wall_minus_mono_ns;
@@ -133,6 +134,10 @@ struct weir_batch {
 };
 /* An empty batch with room for rows rows and key_bytes of keys; NULL: no memory. */
 struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_bytes);
+/* The spare that comes next, as it is, for as many of the last entries as its room is for: from
+ * *ret_from on. NULL when that is none. */
+struct weir_batch *wr_batch_get_spare(struct wr_shard *s, struct wr_entry *const *entries,
+                                      size_t count, size_t *ret_from);
 /* Room was made. Copies the key; takes the sketches. */
 void wr_batch_add(struct weir_batch *b, struct wr_entry *e, const struct wr_slot *slot);
 /* Sketches to the pool, the object to the spares. */

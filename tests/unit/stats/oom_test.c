@@ -73,3 +73,71 @@ TEST(wherever_memory_runs_out_nothing_leaks_and_every_span_is_accounted_for)
         }
     }
 }
+
+/* Refuses every block above a size, for as long as that is not 0. */
+struct short_heap {
+    struct t_heap heap;
+    size_t most;
+};
+
+static void *short_heap_fn(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    struct short_heap *const h = ctx;
+    if (h->most && new_size > h->most && new_size > old_size)
+        return NULL;
+    return t_heap_fn(&h->heap, ptr, old_size, new_size);
+}
+
+TEST(a_window_that_memory_is_too_short_for_is_sealed_in_parts_that_add_up)
+{
+    enum { KEYS = 1000 };
+    struct short_heap heap = {.heap = {.fail_at = -1}};
+    struct fixture f = {.heap = {.fail_at = -1}};
+    const struct weir_stats_opts o = {
+        .struct_size = sizeof o, .alloc = {short_heap_fn, &heap}, .lateness_for_ns = -1};
+    f_open(&f, &o);
+    for (int i = 0; i < KEYS; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "r%d", i);
+        struct weir_span s = f_span("a", name, f.now, 1000 + i);
+        s.flags = i % 2 ? WEIR_SPAN_ERROR : 0;
+        f_publish(&f, &s, 1);
+    }
+    heap.most = 4096; /* a batch for all of them is more */
+    f.now += 10 * f_second;
+    uint64_t spans = 0;
+    uint64_t received = 0;
+    size_t rows = 0;
+    unsigned batches = 0;
+    for (int turn = 0; turn < KEYS && spans < KEYS; turn++) {
+        f_poll(&f); /* not only the poll that turns the window tries */
+        struct weir_batch_info info;
+        for (struct weir_batch *b; (b = f_take(&f, &info));) {
+            T_EQ_I64(info.start_ns, f_t0);
+            spans += info.counts.aggregated;
+            received += info.counts.received;
+            rows += info.rows;
+            batches++;
+            weir_batch_release(b);
+        }
+    }
+    T_EQ_U64(spans, KEYS);
+    T_EQ_U64(received, KEYS);
+    T_EQ_U64(rows, KEYS);
+    T_TRUE(batches > 1);
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_EQ_U64(h.open_windows, 0);
+    T_EQ_U64(h.aggregated, KEYS);
+    heap.most = 0;
+    const struct weir_span again = f_span("a", "again", f.now, 1);
+    f_publish(&f, &again, 1); /* and goes on as ever */
+    f_seal(&f);
+    struct weir_batch_info info;
+    struct weir_batch *const b = f_take(&f, &info);
+    T_EQ_U64(info.rows, 1);
+    weir_batch_release(b);
+    weir_producer_free(f.p);
+    weir_stats_free(f.st);
+    T_EQ_I64(heap.heap.live, 0);
+}
