@@ -12,9 +12,12 @@
 
 #define STORE_FILE "weir.db"
 #define STORE_LOCK "weir.lock"
+#define STORE_VFS "weir-checked"        /* checksum.c */
 #define STORE_APPLICATION_ID 0x57454952 /* "WEIR", PRAGMA application_id */
 #define STORE_WRITER_BUSY_MS 5000       /* someone's sqlite3 session may hold the write lock */
 #define STORE_READER_BUSY_MS 1000
+#define STORE_KEYS_MIN 1024        /* rows that can be written whatever memory there is */
+#define STORE_PARTS_MAX 1000000000 /* rows of one series in one batch */
 
 /* The writer's statements. WINDOW_RANGE reads part of a batch, in key order. */
 #define STORE_STMT_MAP(X)                                                                          \
@@ -87,6 +90,7 @@ struct store {
     int64_t page_bytes;
     struct store_counts counts;
     atomic_uint generation; /* moves when the file is replaced: readers open again */
+    atomic_uint damaged;    /* 1 + the generation that was found corrupt by reading; else 0 */
     struct store_buf form;
     struct store_buf blob[2];
     struct store_row_key *keys; /* of the batch being written */
@@ -135,7 +139,15 @@ int store_make_folder(const char *dir, struct store_error *ret_error);
 /* The descriptor that holds the lock, or an error's code. */
 int store_lock(const char *dir, struct store_error *ret_error);
 
+/* checksum.c: make STORE_VFS known to SQLite, once a process. 0 or -ENOMEM. */
+int store_checksum_init(void);
+/* Room for checksums in the pages of a file that is still empty. A result of SQLite. */
+int store_checksum_reserve(sqlite3 *db);
+
 /* open.c */
+/* Reading the file of this generation gave code: if that is -EUCLEAN, remember it for the writer.
+ * Gives code back. Threads: any. */
+int store_note(struct store *store, unsigned generation, int code);
 /* Set the corrupt file aside, if it is open, and go on with a fresh one that continues the numbers.
  * After a failure the store has no database (db NULL), and the call may be repeated. */
 int store_replace(struct store *store, struct store_error *ret_error);
@@ -148,7 +160,9 @@ void store_sums_free(struct store *store);
 /* Forget the sum of the hour that a window's end falls in. SQLITE_OK, or a result of SQLite. */
 int store_unroll(struct store *store, int64_t end_ns);
 
-/* write.c: run a statement to its end and reset it. SQLITE_DONE becomes SQLITE_OK. */
+/* write.c: keys for so many rows at once. 0 or -ENOMEM. */
+int store_reserve_keys(struct store *store, size_t rows);
+/* Run a statement to its end and reset it. SQLITE_DONE becomes SQLITE_OK. */
 int store_step_done(sqlite3_stmt *stmt);
 int store_commit(struct store *store);
 void store_rollback(struct store *store);

@@ -143,11 +143,7 @@ static int load_state(struct store *s)
 
 static int set_up(struct store *s)
 {
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA application_id = %d", STORE_APPLICATION_ID);
-    int rc = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(s->db, sql_settings, NULL, NULL, NULL);
+    int rc = sqlite3_exec(s->db, sql_settings, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = check_tables(s);
     if (rc == SQLITE_OK)
@@ -183,7 +179,7 @@ static int open_db(struct store *s, int *ret_rc, struct store_error *ret_error)
     make_file(s->file);
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(s->file, &s->db, flags, NULL);
+    int rc = sqlite3_open_v2(s->file, &s->db, flags, STORE_VFS);
     int r = rc == SQLITE_OK ? 0 : store_fail_db(ret_error, s->db, rc, s->file, "opening");
     *ret_rc = rc;
     if (r)
@@ -194,7 +190,9 @@ static int open_db(struct store *s, int *ret_rc, struct store_error *ret_error)
         r = refuse_newer(s, ret_rc, ret_error);
     if (r)
         return r;
-    rc = sqlite3_exec(s->db, sql_fresh, NULL, NULL, NULL);
+    rc = store_checksum_reserve(s->db);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->db, sql_fresh, NULL, NULL, NULL);
     *ret_rc = rc;
     if (rc != SQLITE_OK)
         return store_fail_db(ret_error, s->db, rc, s->file, "opening");
@@ -284,6 +282,20 @@ int store_replace(struct store *s, struct store_error *ret_error)
     return rc == SQLITE_OK ? 0 : store_fail_db(ret_error, s->db, rc, s->file, "writing");
 }
 
+int store_note(struct store *s, unsigned generation, int code)
+{
+    if (code == -EUCLEAN)
+        atomic_store(&s->damaged, generation + 1);
+    return code;
+}
+
+int store_mend(struct store *s, struct store_error *ret_error)
+{
+    if (s->db && atomic_load(&s->damaged) != atomic_load(&s->generation) + 1)
+        return 0;
+    return store_replace(s, ret_error);
+}
+
 static int new_sketches(struct store *s)
 {
     const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = WEIR_GRID_NS};
@@ -302,7 +314,7 @@ static struct store *new_store(const struct store_opts *opts)
     s->dir = strdup(opts->path);
     const size_t cap = strlen(opts->path) + sizeof "/" STORE_FILE;
     s->file = malloc(cap);
-    if (!s->dir || !s->file || new_sketches(s)) {
+    if (!s->dir || !s->file || new_sketches(s) || store_reserve_keys(s, STORE_KEYS_MIN)) {
         store_close(s);
         return NULL;
     }
@@ -315,8 +327,10 @@ int store_open(const struct store_opts *opts, struct store **ret_store, bool *re
                struct store_error *ret_error)
 {
     struct store *const s = new_store(opts);
-    if (!s)
+    if (!s || store_checksum_init()) {
+        store_close(s);
         return store_fail(ret_error, -ENOMEM, "%s: no memory", opts->path);
+    }
     int r = store_make_folder(s->dir, ret_error);
     if (r == 0) {
         r = store_lock(s->dir, ret_error);

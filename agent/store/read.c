@@ -62,7 +62,7 @@ struct series {
 };
 
 struct store_reader {
-    const struct store *store;
+    struct store *store;
     unsigned generation;
     sqlite3 *db;
     sqlite3_stmt *stmts[READ_COUNT];
@@ -92,7 +92,7 @@ static int open_db(struct store_reader *r, struct store_error *ret_error)
     const char *const file = r->store->file;
     r->generation = atomic_load(&r->store->generation);
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(file, &r->db, flags, NULL);
+    int rc = sqlite3_open_v2(file, &r->db, flags, STORE_VFS);
     if (rc == SQLITE_OK) {
         (void)sqlite3_busy_timeout(r->db, STORE_READER_BUSY_MS);
         rc = sqlite3_exec(r->db, "PRAGMA cache_size = -2048; PRAGMA trusted_schema = OFF;", NULL,
@@ -105,10 +105,10 @@ static int open_db(struct store_reader *r, struct store_error *ret_error)
         return 0;
     const int code = store_fail_db(ret_error, r->db, rc, file, "opening to read");
     close_db(r);
-    return code;
+    return store_note(r->store, r->generation, code);
 }
 
-int store_reader_open(const struct store *store, struct store_reader **ret_reader,
+int store_reader_open(struct store *store, struct store_reader **ret_reader,
                       struct store_error *ret_error)
 {
     struct store_reader *const r = calloc(1, sizeof *r);
@@ -170,7 +170,7 @@ int store_reader_begin(struct store_reader *r, uint64_t max_number, uint64_t *re
         return 0;
     const int code = store_errno_of(r->db, rc);
     store_reader_end(r);
-    return code;
+    return store_note(r->store, r->generation, code);
 }
 
 void store_reader_end(struct store_reader *r)
@@ -242,7 +242,7 @@ static int read_labels(struct store_reader *r, sqlite3_stmt *row, struct series 
     if (stored.len)
         memcpy(text, stored.ptr, stored.len);
     if (store_labels_decode((struct weir_bytes){text, stored.len}, labels, WEIR_LABELS_MAX, &count))
-        return -EIO;
+        return -EUCLEAN;
     struct weir_label *const kept = take_memory(r, (count + 1) * sizeof *kept);
     if (!kept)
         return -ENOMEM;
@@ -465,8 +465,8 @@ static int scan_time(struct scan *sc, const struct query_select *select)
     return code ? code : scan_batches(sc, at_ns, select->until_ns, 0);
 }
 
-int store_reader_scan(struct store_reader *r, const struct query_select *select,
-                      const struct query_visitor *visitor)
+static int scan(struct store_reader *r, const struct query_select *select,
+                const struct query_visitor *visitor)
 {
     int code = match_series(r, visitor);
     const struct scan sc = {.r = r, .visitor = visitor, .counts_only = select->counts_only};
@@ -476,4 +476,10 @@ int store_reader_scan(struct store_reader *r, const struct query_select *select,
         return code;
     struct scan in_time = sc;
     return scan_time(&in_time, select);
+}
+
+int store_reader_scan(struct store_reader *r, const struct query_select *select,
+                      const struct query_visitor *visitor)
+{
+    return store_note(r->store, r->generation, scan(r, select, visitor));
 }

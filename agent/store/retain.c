@@ -28,6 +28,19 @@ static int get_pages(struct store *s, int64_t *ret_pages, int64_t *ret_free)
     return rc == SQLITE_OK ? get_number(s->stmts[STORE_FREE_COUNT], ret_free) : rc;
 }
 
+static int is_over_bytes(struct store *s, bool *ret_over)
+{
+    *ret_over = false;
+    if (!s->opts.retention_bytes)
+        return SQLITE_OK;
+    int64_t pages = 0;
+    int64_t spare = 0;
+    const int rc = get_pages(s, &pages, &spare);
+    *ret_over =
+        rc == SQLITE_OK && (uint64_t)((pages - spare) * s->page_bytes) > s->opts.retention_bytes;
+    return rc;
+}
+
 struct total {
     struct weir_u128 hits;
     struct weir_u128 errors;
@@ -196,12 +209,9 @@ static int find_due(struct store *s, int64_t now_ns, int64_t *ret_number, int64_
         *ret_number = number;
         return SQLITE_OK;
     }
-    if (!s->opts.retention_bytes)
-        return SQLITE_OK;
-    int64_t pages = 0;
-    int64_t spare = 0;
-    const int got = get_pages(s, &pages, &spare);
-    if (got == SQLITE_OK && (uint64_t)((pages - spare) * s->page_bytes) > s->opts.retention_bytes)
+    bool is_over = false;
+    const int got = is_over_bytes(s, &is_over);
+    if (is_over)
         *ret_number = number;
     return got;
 }
@@ -253,13 +263,14 @@ static void shrink_file(struct store *s)
 int64_t store_retain(struct store *s, int64_t now_ns, size_t max_rows,
                      struct store_error *ret_error)
 {
-    if (!s->db)
-        return store_fail(ret_error, -EIO, "%s: not open", s->file);
+    int r = store_mend(s, ret_error);
+    if (r)
+        return r;
     struct removal rm = {.left = max_rows};
     int64_t due = 0;
     int64_t end_ns = 0;
     rm.rc = find_due(s, now_ns, &due, &end_ns);
-    int r = store_errno_of(s->db, rm.rc);
+    r = store_errno_of(s->db, rm.rc);
     if (r == 0 && !due) {
         shrink_file(s);
         return 0;
@@ -291,6 +302,7 @@ void store_get_counts(struct store *s, struct store_counts *ret_counts)
 {
     struct store_counts c = s->counts;
     if (s->db) {
+        (void)is_over_bytes(s, &c.over_bytes);
         sqlite3_stmt *const oldest = s->stmts[STORE_BATCH_OLDEST];
         if (sqlite3_step(oldest) == SQLITE_ROW)
             c.oldest_start_ns = sqlite3_column_int64(oldest, 1);

@@ -109,8 +109,11 @@ int store_db_number(sqlite3 *db, const char *sql, int64_t *ret_value)
 
 static int run_step(sqlite3 *db, const struct store_step *step, int version)
 {
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+    /* Whose file it is goes with the first tables: between the two a crash would leave a
+     * stranger's. */
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "PRAGMA user_version = %d; PRAGMA application_id = %d", version,
+                   STORE_APPLICATION_ID);
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;

@@ -57,7 +57,8 @@ void store_close(struct store *store);
  * One transaction: all of the batch or nothing. number is stored as the highest committed and must
  * be above every number before it (-EEXIST). 0 or -errno (-ENOSPC, -EIO, -EBUSY, ...): then the
  * store is as it was and the call may be repeated. A file found corrupt here is renamed and
- * replaced, as at open, and the batch is written to the fresh one; store_counts.replaced tells.
+ * replaced, as at open, and the batch is written to the fresh one; store_counts.replaced tells. So
+ * is one that a reader found corrupt before.
  */
 int store_write(struct store *store, const struct weir_batch *batch, uint64_t number,
                 struct store_error *ret_error);
@@ -85,6 +86,12 @@ int64_t store_retain(struct store *store, int64_t now_ns, size_t max_rows,
 int64_t store_roll(struct store *store, int64_t now_ns, size_t max_rows,
                    struct store_error *ret_error);
 
+/*
+ * If a reader found the file corrupt, or an earlier replacement failed: set the file aside and go
+ * on with a fresh one, as at open; store_write and store_retain do so first. 0 or an error's code.
+ */
+int store_mend(struct store *store, struct store_error *ret_error);
+
 struct store_recent {
     uint64_t number;
     struct weir_batch_info info;
@@ -103,11 +110,12 @@ struct store_counts {
     uint64_t file_bytes;      /* weir.db and its write-ahead log */
     int64_t oldest_start_ns;  /* of a window held; 0 when none */
     int64_t newest_start_ns;
+    bool over_bytes; /* retention has work for want of room */
 };
 void store_get_counts(struct store *store, struct store_counts *ret_counts); /* writer's thread */
 
 /* Read connections may be opened from any thread while the store is open. */
-int store_reader_open(const struct store *store, struct store_reader **ret_reader,
+int store_reader_open(struct store *store, struct store_reader **ret_reader,
                       struct store_error *ret_error);
 void store_reader_close(struct store_reader *reader);
 /*

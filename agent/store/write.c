@@ -3,8 +3,10 @@
  * write: one batch, one transaction.
  *
  * First the series of each row is found or made, then the rows go in sorted by series, so that the
- * clustered table only ever grows at its right edge. A failure rolls everything back, series made
- * on the way included, so a batch can be tried again as it is.
+ * clustered table only ever grows at its right edge. Without the memory to sort them all that is
+ * done a stretch at a time: slower, but a batch that waits for memory may be what holds it. A
+ * failure rolls everything back, series made on the way included, so a batch can be tried again as
+ * it is.
  */
 #include "store/internal.h"
 
@@ -119,7 +121,7 @@ static int compare_keys(const void *pa, const void *pb)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-static int reserve_keys(struct store *s, size_t rows)
+int store_reserve_keys(struct store *s, size_t rows)
 {
     if (rows <= s->key_cap)
         return 0;
@@ -133,28 +135,34 @@ static int reserve_keys(struct store *s, size_t rows)
     return 0;
 }
 
+/* Rows of a batch: all, or as many as there are keys for. */
+struct stretch {
+    size_t from;
+    size_t count;
+};
+
 /* Fill s->keys, sorted. 0 or -errno with *ret_rc; SQLITE_OK there means the failure is not the
  * database's. */
-static int find_all_series(struct store *s, const struct store_rows *rows, uint64_t number,
-                           uint64_t *ret_added, int *ret_rc)
+static int find_all_series(struct store *s, const struct store_rows *rows, struct stretch of,
+                           uint64_t number, uint64_t *ret_added, int *ret_rc)
 {
     struct weir_label labels[WEIR_LABELS_MAX];
-    for (size_t i = 0; i < rows->info.rows; i++) {
-        size_t count = rows->labels(rows->ctx, i, labels, WEIR_LABELS_MAX);
+    for (size_t i = 0; i < of.count; i++) {
+        size_t count = rows->labels(rows->ctx, of.from + i, labels, WEIR_LABELS_MAX);
         if (count > WEIR_LABELS_MAX)
             count = WEIR_LABELS_MAX;
         const int r = store_labels_encode(&s->form, labels, count);
         if (r)
             return r;
         bool added = false;
-        s->keys[i].row = i;
+        s->keys[i].row = of.from + i;
         *ret_rc = find_or_add_series(s, rows->info.start_ns, number, &s->keys[i].series_id, &added);
         if (*ret_rc != SQLITE_OK)
             return store_errno_of(s->db, *ret_rc);
         *ret_added += added;
     }
-    if (rows->info.rows > 1)
-        qsort(s->keys, rows->info.rows, sizeof *s->keys, compare_keys);
+    if (of.count > 1)
+        qsort(s->keys, of.count, sizeof *s->keys, compare_keys);
     return 0;
 }
 
@@ -172,18 +180,29 @@ static int bind_sketch(sqlite3_stmt *stmt, int at, const struct weir_sketch *sk,
     return 0;
 }
 
-static int add_windows(struct store *s, const struct store_rows *rows, uint64_t number, int *ret_rc)
+/* The next free part: an earlier stretch may have had rows of the series. */
+static int add_window(sqlite3_stmt *add, int64_t *part)
+{
+    int rc;
+    do {
+        (void)sqlite3_bind_int64(add, 3, *part);
+        rc = store_step_done(add);
+    } while (rc == SQLITE_CONSTRAINT_PRIMARYKEY && ++*part < STORE_PARTS_MAX);
+    return rc;
+}
+
+static int add_windows(struct store *s, const struct store_rows *rows, struct stretch of,
+                       uint64_t number, int *ret_rc)
 {
     sqlite3_stmt *const add = s->stmts[STORE_WINDOW_ADD];
     int64_t part = 0;
-    for (size_t i = 0; i < rows->info.rows; i++) {
+    for (size_t i = 0; i < of.count; i++) {
         const int64_t id = s->keys[i].series_id;
         part = i > 0 && s->keys[i - 1].series_id == id ? part + 1 : 0;
         struct weir_row row;
         rows->row(rows->ctx, s->keys[i].row, &row);
         bind_u64(add, 1, number);
         (void)sqlite3_bind_int64(add, 2, id);
-        (void)sqlite3_bind_int64(add, 3, part);
         bind_u64(add, 4, row.hits);
         bind_u64(add, 5, row.errors);
         bind_u64(add, 6, row.top_level);
@@ -192,7 +211,7 @@ static int add_windows(struct store *s, const struct store_rows *rows, uint64_t 
             r = bind_sketch(add, 8, row.error, &s->blob[1]);
         if (r)
             return r;
-        *ret_rc = store_step_done(add);
+        *ret_rc = add_window(add, &part);
         if (*ret_rc != SQLITE_OK)
             return store_errno_of(s->db, *ret_rc);
     }
@@ -202,13 +221,16 @@ static int add_windows(struct store *s, const struct store_rows *rows, uint64_t 
 static int write_in_transaction(struct store *s, const struct store_rows *rows, uint64_t number,
                                 uint64_t *ret_added, int *ret_rc)
 {
-    int r = find_all_series(s, rows, number, ret_added, ret_rc);
-    if (r)
-        return r;
+    const size_t all = rows->info.rows;
     *ret_rc = add_batch_row(s, &rows->info, number);
-    if (*ret_rc != SQLITE_OK)
-        return store_errno_of(s->db, *ret_rc);
-    r = add_windows(s, rows, number, ret_rc);
+    int r = store_errno_of(s->db, *ret_rc);
+    for (size_t from = 0; from < all && r == 0; from += s->key_cap) {
+        const size_t left = all - from;
+        const struct stretch of = {.from = from, .count = left < s->key_cap ? left : s->key_cap};
+        r = find_all_series(s, rows, of, number, ret_added, ret_rc);
+        if (r == 0)
+            r = add_windows(s, rows, of, number, ret_rc);
+    }
     if (r)
         return r;
     bind_u64(s->stmts[STORE_SET_LAST], 1, number);
@@ -232,6 +254,10 @@ static int write_once(struct store *s, const struct store_rows *rows, uint64_t n
         else
             (void)store_fail(ret_error, r, "%s: writing a batch: %s", s->file, strerrordesc_np(-r));
         store_rollback(s);
+        if (r == -ENOMEM) { /* the next attempt makes do with little */
+            (void)sqlite3_db_release_memory(s->db);
+            (void)sqlite3_exec(s->db, "PRAGMA cache_size = -1024", NULL, NULL, NULL);
+        }
         return r;
     }
     s->last_number = number;
@@ -246,10 +272,12 @@ int store_write_rows(struct store *s, const struct store_rows *rows, uint64_t nu
     if (number <= s->last_number || number > INT64_MAX)
         return store_fail(ret_error, -EEXIST, "%s: batch number %llu is not above %llu", s->file,
                           (unsigned long long)number, (unsigned long long)s->last_number);
-    if (reserve_keys(s, rows->info.rows))
-        return store_fail(ret_error, -ENOMEM, "%s: no memory to write a batch", s->file);
-    int rc = s->db ? SQLITE_OK : SQLITE_CORRUPT; /* a replacement failed before */
-    int r = s->db ? write_once(s, rows, number, &rc, ret_error) : -EUCLEAN;
+    (void)store_reserve_keys(s, rows->info.rows); /* else what there is serves */
+    int r = store_mend(s, ret_error);
+    if (r)
+        return r;
+    int rc = SQLITE_OK;
+    r = write_once(s, rows, number, &rc, ret_error);
     if (r && store_is_corrupt(rc)) {
         r = store_replace(s, ret_error);
         if (r == 0)
@@ -314,5 +342,7 @@ int64_t store_get_recent(struct store *s, int64_t after_ns, struct store_recent 
         const int r = read_drops(s, recent[i].number, &recent[i].info.counts);
         rc = r == SQLITE_OK ? SQLITE_DONE : r;
     }
-    return rc == SQLITE_DONE || rc == SQLITE_ROW ? (int64_t)n : store_errno_of(s->db, rc);
+    if (rc == SQLITE_DONE || rc == SQLITE_ROW)
+        return (int64_t)n;
+    return store_note(s, atomic_load(&s->generation), store_errno_of(s->db, rc));
 }
