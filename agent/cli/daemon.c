@@ -13,6 +13,7 @@
 #include "cli/api.h"
 #include "cli/banner.h"
 #include "cli/receive_metrics.h"
+#include "cli/reserve.h"
 #include "cli/stats_opts.h"
 #include "log/log.h"
 #include "net/http.h"
@@ -49,6 +50,7 @@ struct daemon {
     const struct config *config;
     uv_loop_t loop;
     uv_signal_t signals[SIGNAL_COUNT];
+    struct reserve reserve;
     uv_timer_t guard; /* ends the loop when the stop takes too long */
     struct store *store;
     struct pipeline *pipeline;
@@ -191,6 +193,13 @@ static void raise_fd_limit(void)
         return;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int take_reserve(struct daemon *d)
+{
+    const size_t fds = SERVER_COUNT * (size_t)d->config->http_max_connections + 64;
+    const int r = reserve_take(&d->reserve, &d->loop, fds);
+    return r == 0 ? 0 : fail("cannot make ready for want of memory: %s", uv_strerror(r));
 }
 
 static int open_store(struct daemon *d)
@@ -360,7 +369,8 @@ static int start(struct daemon *d)
 {
     raise_fd_limit();
     choose_socket(d);
-    if (open_store(d) != 0 || open_pipeline(d) != 0 || open_rooms(d) != 0 || open_listeners(d) != 0)
+    if (take_reserve(d) != 0 || open_store(d) != 0 || open_pipeline(d) != 0 || open_rooms(d) != 0 ||
+        open_listeners(d) != 0)
         return -1;
     web_set_phase(d->web, WEB_SERVING);
     banner_print(&d->banner);

@@ -46,6 +46,8 @@ struct writer {
     uint64_t stored;
     uint64_t errors;
     bool ok;
+    int code;   /* of the last attempt to write; 0 when ok */
+    bool mend;  /* a reader found the file corrupt */
     bool hurry; /* do not back off: the process wants to end */
     bool stop;
     struct store_counts counts;
@@ -62,6 +64,8 @@ void writer_free(struct writer *w); /* after writer_stop; NULL is allowed */
 void writer_push(struct writer *w, struct sealed *s);
 /* The oldest waiting batch that is not being written, or NULL; never the newest. */
 struct sealed *writer_evict(struct writer *w);
+/* The file is corrupt, a reader found: have it replaced soon. Threads: any. */
+void writer_mend(struct writer *w);
 /* Wait until nothing waits, or the deadline (plat_mono_ns). False at the deadline. */
 bool writer_drain(struct writer *w, int64_t deadline_ns);
 /* The committed batches since the last call. */
@@ -81,7 +85,7 @@ struct readers {
     size_t count;
 };
 /* A reader from the spares, or a new one. 0 or -errno. Threads: any. */
-int readers_take(struct readers *r, const struct store *store, struct store_reader **ret_reader);
+int readers_take(struct readers *r, struct store *store, struct store_reader **ret_reader);
 void readers_give(struct readers *r, struct store_reader *reader);
 void readers_clear(struct readers *r);
 
@@ -111,6 +115,8 @@ struct pipeline {
     uint64_t lost_spans;
     uint64_t lost_weight;
     bool is_stopped;
+    void *reserve;       /* NULL while memory is short */
+    uint64_t seen_drops; /* for want of memory, as of the last look */
     unsigned views;
     struct recent recent[PIPELINE_RECENT_MAX]; /* a ring */
     size_t recent_at;                          /* where the next goes */

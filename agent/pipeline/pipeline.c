@@ -15,6 +15,8 @@
 #define POLL_MOST_MS 1000
 /* A row beside its sketches: counters, key, labels. */
 #define ROW_BYTES 256
+/* What a commit takes, and some answers beside it. */
+#define RESERVE_BYTES ((size_t)4 << 20)
 #define RECENT_FOR_NS (INT64_C(3600) * 1000000000)
 #define WINDOW_FOR_NS (INT64_C(10) * 1000000000) /* the default of weir/stats.h */
 
@@ -135,10 +137,44 @@ static void arm(struct pipeline *p)
     (void)uv_timer_start(&p->handles->timer, on_timer, ms < POLL_MOST_MS ? ms : POLL_MOST_MS, 0);
 }
 
+/* Never written to, so it costs address space alone. */
+static void take_reserve(struct pipeline *p)
+{
+    /* Twice that: taking it must not be what makes memory short again. */
+    void *const more = malloc(RESERVE_BYTES);
+    p->reserve = more ? malloc(RESERVE_BYTES) : NULL;
+    free(more);
+}
+
+static void watch_memory(struct pipeline *p)
+{
+    struct pipeline_health h;
+    pipeline_get_health(p, &h);
+    const uint64_t drops = h.stats.dropped[WEIR_DROP_MEMORY];
+    const bool refused = drops > p->seen_drops || h.store_code == -ENOMEM;
+    p->seen_drops = drops;
+    if (p->reserve && refused) {
+        free(p->reserve);
+        p->reserve = NULL;
+        LOG_ERROR("pipeline", "memory_short", "err",
+                  "no memory for spans or for the store: payloads are refused until there is some");
+    } else if (!p->reserve && !refused) {
+        take_reserve(p);
+        if (p->reserve)
+            LOG_INFO("pipeline", "memory_enough");
+    }
+}
+
+bool pipeline_is_short(const struct pipeline *p)
+{
+    return !p->reserve;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct pipeline *const p = timer->data;
     pipeline_poll(p);
+    watch_memory(p);
     arm(p);
 }
 
@@ -166,6 +202,7 @@ static void settle(struct pipeline *p)
 static void on_wake(uv_async_t *wake)
 {
     settle(wake->data);
+    pipeline_poll(wake->data); /* a seal may have waited for the room of what was given back */
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -244,6 +281,7 @@ int pipeline_new(const struct pipeline_opts *opts, struct pipeline **ret_pipelin
         pipeline_free(p);
         return r;
     }
+    take_reserve(p);
     arm(p);
     *ret_pipeline = p;
     return 0;
@@ -292,6 +330,7 @@ void pipeline_free(struct pipeline *p)
         close_handles(p->handles);
     weir_producer_free(p->producer);
     weir_stats_free(p->stats);
+    free(p->reserve);
     free(p);
 }
 
@@ -330,6 +369,7 @@ void pipeline_get_health(const struct pipeline *p, struct pipeline_health *ret_h
     h.pending_bytes = w->waiting_bytes;
     h.store_errors = w->errors;
     h.store_ok = w->ok;
+    h.store_code = w->code;
     (void)pthread_mutex_unlock(&w->lock);
     *ret_health = h;
 }

@@ -47,6 +47,12 @@ struct weir_producer *pipeline_producer(struct pipeline *p);
  * does the same when a window is due, and once a second. Nothing after pipeline_stop. */
 void pipeline_poll(struct pipeline *p);
 /*
+ * Memory is short: the engine or the store was refused some. Then a reserve was given up, so that
+ * batches can be written and questions answered, and receivers refuse payloads until it can be
+ * taken again.
+ */
+bool pipeline_is_short(const struct pipeline *p);
+/*
  * Seal everything, write it, and return when the store has it or deadline_for_ns is over and the
  * attempt in progress has ended. What is not written then is lost, counted and logged. The store
  * is the caller's again. 0, or -ETIMEDOUT when something was lost. Blocks the loop.
@@ -87,6 +93,7 @@ struct pipeline_health {
     uint64_t lost_weight;  /* units of 2^-20 */
     uint64_t store_errors; /* failed attempts to write or retain */
     bool store_ok;         /* the last attempt succeeded */
+    int store_code;        /* -errno of the last attempt; 0 when it succeeded */
 };
 void pipeline_get_health(const struct pipeline *p, struct pipeline_health *ret_health);
 #endif

@@ -32,7 +32,7 @@ struct pipeline_view {
     struct memory *memory;
 };
 
-int readers_take(struct readers *r, const struct store *store, struct store_reader **ret_reader)
+int readers_take(struct readers *r, struct store *store, struct store_reader **ret_reader)
 {
     struct store_reader *reader = NULL;
     (void)pthread_mutex_lock(&r->lock);
@@ -143,9 +143,9 @@ static int running_window(void *ctx, const struct query_series *series,
     return r->visitor->window(r->visitor->ctx, series, &cut);
 }
 
-static int scan(void *ctx, const struct query_select *select, const struct query_visitor *visitor)
+static int scan_all(struct pipeline_view *v, const struct query_select *select,
+                    const struct query_visitor *visitor)
 {
-    struct pipeline_view *const v = ctx;
     const int64_t for_ns = v->p->window_for_ns;
     const int r = v->reader ? 0 : begin(v);
     if (r)
@@ -160,6 +160,15 @@ static int scan(void *ctx, const struct query_select *select, const struct query
     if (__builtin_add_overflow(wide.until_ns, for_ns, &wide.until_ns))
         wide.until_ns = INT64_MAX;
     return memory_scan(v->memory, v->reader, &wide, &wrapped);
+}
+
+static int scan(void *ctx, const struct query_select *select, const struct query_visitor *visitor)
+{
+    struct pipeline_view *const v = ctx;
+    const int r = scan_all(v, select, visitor);
+    if (r == -EUCLEAN)
+        writer_mend(v->p->writer);
+    return r;
 }
 
 static int take_waiting(struct pipeline_view *v)

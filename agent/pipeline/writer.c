@@ -40,10 +40,11 @@ struct attempts {
     int64_t chores_ns;       /* retention and sums are due */
 };
 
-static void note_failure_locked(struct writer *w, struct attempts *a)
+static void note_failure_locked(struct writer *w, struct attempts *a, int code)
 {
     w->errors++;
     w->ok = false;
+    w->code = code;
     a->back_off_for_ns = a->back_off_for_ns ? a->back_off_for_ns * 2 : BACK_OFF_FIRST_FOR_NS;
     if (a->back_off_for_ns > BACK_OFF_MOST_FOR_NS)
         a->back_off_for_ns = BACK_OFF_MOST_FOR_NS;
@@ -62,6 +63,7 @@ static void note_success_locked(struct writer *w, struct attempts *a)
     w->done = s;
     w->stored++;
     w->ok = true;
+    w->code = 0;
     *a = (struct attempts){.chores_ns = a->chores_ns};
     (void)pthread_cond_broadcast(&w->progress);
     (void)uv_async_send(w->wake);
@@ -71,6 +73,31 @@ static void say_failure(const struct store_error *error, const char *event, uint
 {
     LOG_ERROR("store", event, "err", error->text, "batch", LOG_U64(number), "code",
               LOG_I64(error->code));
+}
+
+static void say_replaced(uint64_t before, const struct store_counts *counts)
+{
+    if (counts->replaced > before)
+        LOG_ERROR("store", "corrupt_file_replaced", "err",
+                  "weir.db was damaged: renamed to weir.db.corrupt-<time>, a fresh one made");
+}
+
+/* Replace a file that a reader found corrupt. Called and returns with the lock held. */
+static void mend_locked(struct writer *w)
+{
+    const uint64_t replaced = w->counts.replaced;
+    w->mend = false; /* if it fails, the next write tries again */
+    (void)pthread_mutex_unlock(&w->lock);
+    struct store_error error = {0};
+    struct store_counts counts;
+    const int r = store_mend(w->store, &error);
+    store_get_counts(w->store, &counts);
+    if (r)
+        say_failure(&error, "replace_failed", 0);
+    say_replaced(replaced, &counts);
+    (void)pthread_mutex_lock(&w->lock);
+    w->counts = counts;
+    w->errors += r != 0;
 }
 
 /* Write the first batch. Called and returns with the lock held. */
@@ -93,22 +120,23 @@ static void write_first_locked(struct writer *w, struct attempts *a)
     store_get_counts(w->store, &counts);
     if (r)
         say_failure(&error, "write_failed", s->number);
-    if (counts.replaced > replaced)
-        LOG_ERROR("store", "corrupt_file_replaced", "err",
-                  "weir.db was damaged: renamed to weir.db.corrupt-<time>, a fresh one made");
+    say_replaced(replaced, &counts);
 
     (void)pthread_mutex_lock(&w->lock);
     w->writing = NULL;
     w->counts = counts;
     if (r)
-        note_failure_locked(w, a);
+        note_failure_locked(w, a, r);
     else
         note_success_locked(w, a);
+    if (counts.over_bytes) /* a store that fills fast does not wait for the minute */
+        a->chores_ns = plat_mono_ns();
 }
 
 /* One step of retention, or of summing hours. Called and returns with the lock held. */
 static void chore_step_locked(struct writer *w, struct attempts *a)
 {
+    const uint64_t replaced = w->counts.replaced;
     (void)pthread_mutex_unlock(&w->lock);
     struct store_error error = {0};
     struct store_counts counts;
@@ -118,6 +146,7 @@ static void chore_step_locked(struct writer *w, struct attempts *a)
     store_get_counts(w->store, &counts);
     if (n < 0)
         say_failure(&error, "upkeep_failed", 0);
+    say_replaced(replaced, &counts);
     (void)pthread_mutex_lock(&w->lock);
     w->counts = counts;
     w->errors += n < 0;
@@ -134,7 +163,9 @@ static void *run(void *arg)
         const int64_t now = plat_mono_ns();
         if (w->hurry && a.again_ns > now + HURRY_FOR_NS)
             a.again_ns = now + HURRY_FOR_NS;
-        if (w->first && a.again_ns <= now)
+        if (w->mend)
+            mend_locked(w);
+        else if (w->first && a.again_ns <= now)
             write_first_locked(w, &a);
         else if (a.chores_ns <= now && !w->hurry)
             chore_step_locked(w, &a);
@@ -251,6 +282,14 @@ struct sealed *writer_evict(struct writer *w)
     }
     (void)pthread_mutex_unlock(&w->lock);
     return found ? s : NULL;
+}
+
+void writer_mend(struct writer *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->mend = true;
+    (void)pthread_cond_signal(&w->work);
+    (void)pthread_mutex_unlock(&w->lock);
 }
 
 bool writer_drain(struct writer *w, int64_t deadline_ns)

@@ -105,12 +105,17 @@ const char *plat_strerror(int err)
 
 /* glibc raises its threshold for maps of their own to the largest block that was ever freed, and
  * keeps twice as much of what is freed: one body of 25 MiB, and the process stays that large for
- * good. Fixed values stop that. A body below the first stays cheap to have and to give back. */
+ * good. Fixed values stop that. A body below the first stays cheap to have and to give back.
+ *
+ * One heap for all threads: glibc makes one for each by mapping 64 MiB of address space; where that
+ * is refused, the thread maps every block by itself, and finds no memory though the first heap has
+ * plenty that is free. Threads allocate too little here to be in one another's way. */
 void plat_heap_init(void)
 {
     enum { MAP_BYTES = 1024 * 1024, KEEP_BYTES = 2 * 1024 * 1024 };
     /* NOLINTBEGIN(concurrency-mt-unsafe): there is no other thread yet */
     (void)mallopt(M_MMAP_THRESHOLD, MAP_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+    (void)mallopt(M_ARENA_MAX, 1);
     /* NOLINTEND(concurrency-mt-unsafe) */
 }

@@ -135,13 +135,18 @@ int receive_payload_count(struct receive *r, struct receive_payload *p)
     return err;
 }
 
+static void refuse_memory(struct receive_side *side, struct net_request *req)
+{
+    const struct net_header retry = {"Retry-After", "1"};
+    receive_refuse(side, req, RECEIVE_REFUSED_MEMORY, 503, "weir: no memory for the payload\n",
+                   &retry);
+}
+
 static void refuse_payload(struct receive_side *side, const struct receive_def *def,
                            struct net_request *req, int err, const struct weir_where *where)
 {
     if (err != WEIR_EFORMAT && err != WEIR_ETRUNCATED) {
-        const struct net_header retry = {"Retry-After", "1"};
-        receive_refuse(side, req, RECEIVE_REFUSED_MEMORY, 503, "weir: no memory for the payload\n",
-                       &retry);
+        refuse_memory(side, req);
         return;
     }
     char text[256];
@@ -154,6 +159,10 @@ bool receive_take(struct receive_side *side, const struct receive_def *def, stru
                   struct receive_payload *p)
 {
     struct receive *const r = side->receive;
+    if (pipeline_is_short(r->opts.pipeline)) {
+        refuse_memory(side, req);
+        return false;
+    }
     p->bytes = net_request_body(req);
     p->source.now_ns = plat_wall_ns();
     const int err = receive_payload_count(r, p);

@@ -66,7 +66,9 @@ static void answer_ready(struct web *web, struct net_request *req)
         struct self_text t = {.ptr = NULL};
         self_text_puts(&t, "not ready: ");
         self_text_u64(&t, health.batches_pending);
-        self_text_puts(&t, " sealed windows wait for the store, which cannot be written\n");
+        self_text_puts(&t, " sealed windows wait for the store, which cannot be written: ");
+        self_text_puts(&t, plat_strerror(-health.store_code));
+        self_text_puts(&t, "\n");
         if (t.failed)
             answer_text(req, 503, "not ready: the store cannot be written\n");
         else

@@ -457,3 +457,21 @@ TEST(routes_and_refusals_have_names_of_their_own)
             T_TRUE(strcmp(receive_refusal_name((enum receive_refusal)i),
                           receive_refusal_name((enum receive_refusal)j)) != 0);
 }
+
+TEST(while_memory_is_short_payloads_are_refused_and_nothing_of_them_is_counted)
+{
+    struct world *const w = world_new(0);
+    struct http_client c = world_datadog(w);
+    const uint8_t empty[] = {0x90};
+    w->pipeline.is_short = true;
+    struct http_answer a = world_post(&c, "/v0.4/traces", MSGPACK, empty, sizeof empty);
+    T_EQ_I64(a.status, 503);
+    T_EQ_U64(world_counts(w).refused[RECEIVE_REFUSED_MEMORY], 1);
+    T_EQ_U64(world_counts(w).routes[RECEIVE_DD_V04].payloads, 0);
+    w->pipeline.is_short = false;
+    a = world_post(&c, "/v0.4/traces", MSGPACK, empty, sizeof empty);
+    T_EQ_I64(a.status, 200);
+    T_EQ_U64(world_counts(w).routes[RECEIVE_DD_V04].payloads, 1);
+    http_close(&c);
+    world_free(w);
+}

@@ -20,6 +20,11 @@ struct weir_producer *pipeline_producer(struct pipeline *p)
     return p->producer;
 }
 
+bool pipeline_is_short(const struct pipeline *p)
+{
+    return p->is_short;
+}
+
 void pipeline_poll(struct pipeline *p)
 {
     p->polls++;

@@ -14,6 +14,7 @@ struct pipeline {
     struct weir_stats *stats;
     struct weir_producer *producer;
     unsigned polls;
+    bool is_short;
 };
 
 struct world {
