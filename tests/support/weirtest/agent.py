@@ -33,6 +33,7 @@ class Agent:
         self.store = os.path.join(self.folder, "store")
         self.log_path = os.path.join(self.folder, "log")
         self.arguments = list(arguments)
+        self.environment = {}  # what is added to it
         self.process = None
         if start:
             self.start()
@@ -48,8 +49,8 @@ class Agent:
     def start(self):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={k: v for k, v in os.environ.items() if not k.startswith("WEIR_")
-                                                 and not k.startswith("DD_")})
+                                            env={**{k: v for k, v in os.environ.items()
+                                                    if not k.startswith(("WEIR_", "DD_"))}, **self.environment})
         deadline = time.monotonic() + 20
         while True:
             try:
