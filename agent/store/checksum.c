@@ -145,6 +145,17 @@ static int verify(uint8_t *page, int bytes, int64_t number)
     return SQLITE_OK;
 }
 
+/* SQLite fills what a short read left out with zeros. It writes whole pages: one that is there in
+ * part was cut. */
+static int judge_short(struct checked *c, sqlite3_int64 offset)
+{
+    sqlite3_int64 size = 0;
+    const int rc = c->below->pMethods->xFileSize(c->below, &size);
+    if (rc != SQLITE_OK)
+        return rc;
+    return size > offset ? SQLITE_CORRUPT : SQLITE_IOERR_SHORT_READ;
+}
+
 /* A part of a page cannot be checked by itself: its page is read. */
 static int read_part(struct checked *c, void *dst, int amount, sqlite3_int64 offset)
 {
@@ -173,6 +184,8 @@ static int on_read(sqlite3_file *f, void *dst, int amount, sqlite3_int64 offset)
     if (amount != c->page_bytes || offset % amount != 0)
         return read_part(c, dst, amount, offset);
     const int rc = c->below->pMethods->xRead(c->below, dst, amount, offset);
+    if (rc == SQLITE_IOERR_SHORT_READ)
+        return judge_short(c, offset);
     return rc == SQLITE_OK ? verify(dst, amount, offset / amount + 1) : rc;
 }
 
