@@ -160,12 +160,20 @@ static void rival_start(struct rival *r, const char *name, const char *program)
     (void)snprintf(port, sizeof port, "%d", s->port[0]);
     char *argv[] = {r->peer.program, port, NULL};
     s->pid = bench_spawn(r->peer.program, argv, AGENT_CPU, &s->out);
-    for (int i = 0; i < 600; i++) {
+    bool runs = true;
+    for (int i = 0; i < 600 && runs; i++) {
         if (listens(s->port[0]))
             return;
         (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        runs = waitpid(s->pid, NULL, WNOHANG) == 0;
     }
-    die(name);
+    if (runs) {
+        (void)kill(s->pid, SIGKILL);
+        (void)waitpid(s->pid, NULL, 0);
+    }
+    (void)fclose(s->out);
+    s->pid = 0;
+    (void)snprintf(r->peer.why, sizeof r->peer.why, "it did not start");
 }
 
 /* It had everything that was sent to it, if it counts. */

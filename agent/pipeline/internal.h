@@ -69,6 +69,10 @@ struct sealed *writer_take_done(struct writer *w);
 /* What waits, unlinked from the queue. After writer_stop. */
 struct sealed *writer_take_rest(struct writer *w);
 
+/* A trace must fit whole: some 20,000 spans. An owner's ring begins again at its first byte when it
+ * was drained, so what small payloads never reach is never touched, nor resident. */
+#define PIPELINE_RING_BYTES ((size_t)4 << 20)
+
 #define PIPELINE_READERS_MAX 4
 
 struct readers {

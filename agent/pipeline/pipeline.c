@@ -232,7 +232,7 @@ int pipeline_new(const struct pipeline_opts *opts, struct pipeline **ret_pipelin
     }
     r = weir_stats_new(&opts->stats, &p->stats);
     if (r == WEIR_OK)
-        r = weir_producer_new(p->stats, 0, WEIR_PRODUCER_OWNER, &p->producer);
+        r = weir_producer_new(p->stats, PIPELINE_RING_BYTES, WEIR_PRODUCER_OWNER, &p->producer);
     if (r == WEIR_OK)
         r = open_handles(p);
     if (r == 0) {

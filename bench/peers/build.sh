@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh: builds the peers that the benches compare with, as far as their toolchains are there,
+# build.sh [BENCH]: builds the peers of a bench, or of all, as far as their toolchains are there,
 # into build/peers/bin; for the others build/peers/PROGRAM.why says why not, and so do the benches.
 # Peers come through cargo and go, at the exact versions of their manifests; lock files are left
 # under build/. A first build takes minutes and some GB there and in the toolchains' caches.
@@ -55,6 +55,11 @@ with_go() { # PROGRAM
     built "$1" "$status"
 }
 
-with_cargo libdatadog
-with_go trace_agent
-with_go otelcol
+bench=${1:-all}
+case $bench in aggregate | decode | all) with_cargo libdatadog ;; esac
+case $bench in
+agent | all)
+    with_go trace_agent
+    with_go otelcol
+    ;;
+esac
