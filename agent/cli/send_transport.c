@@ -41,6 +41,7 @@ struct send_transport {
     X(slist_append, struct curl_slist *, (struct curl_slist *, const char *))                      \
     X(slist_free_all, void, (struct curl_slist *))
 static struct {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration takes none */
 #define CURL_FIELD(name, type, parameters) type(*name) parameters;
     CURL_MAP(CURL_FIELD)
 #undef CURL_FIELD

@@ -918,7 +918,7 @@ static bool parse_fills(struct parser *p, struct query_binary *binary, struct qu
             *ret_word = word;
             return true;
         }
-        double value;
+        double value = 0;
         if (!parse_fill_value(p, &value))
             return false;
         for (int side = 0; side < 2; side++) {

@@ -96,14 +96,15 @@ WEIR_API void weir_stats_begin(struct weir_producer *producer, const struct weir
 /*
  * Add one span to the open payload. Strings are copied; invalid UTF-8 is repaired, over-long
  * fields are cut (contracts: wire §2.9), both counted.
- * Errors: WEIR_EFULL (the ring has no room: abandon, or commit what there is and poll), which
- * leaves the payload as it was before the call.
+ * Errors: WEIR_EFULL (the ring has no room: abandon, or commit what there is and poll) and
+ * WEIR_ENOMEM, which leave the payload as it was before the call.
  * Cost: one copy of the labels and one hash. Never allocates but for the first spans of a
  * trace longer than any before. Threads: the producer's.
  */
 WEIR_API WEIR_NODISCARD int weir_stats_add(struct weir_producer *producer,
                                            const struct weir_span *span);
-/* End a trace (or, for loose spans, the payload): top level and eligibility are settled here. */
+/* End a trace (or, for loose spans, the payload): top level and eligibility are settled here.
+ * Errors: WEIR_ENOMEM (a long trace; still open: try again or abandon). Threads: the producer's. */
 WEIR_API WEIR_NODISCARD int weir_stats_trace_end(struct weir_producer *producer);
 /* Make everything up to the last trace_end visible to the owner. */
 WEIR_API void weir_stats_commit(struct weir_producer *producer);
@@ -164,7 +165,8 @@ struct weir_signal_node {
 };
 WEIR_API void weir_stats_signal(struct weir_stats *stats, struct weir_signal_node *node);
 
-/* Totals since weir_stats_new. Monotone. */
+/* Totals since weir_stats_new. Monotone. Records for which not even a window could be allocated
+ * are in received and dropped[memory] here, and in no batch. */
 struct weir_stats_health {
     uint64_t received; /* spans committed or dropped by producers */
     uint64_t aggregated;
