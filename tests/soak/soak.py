@@ -57,12 +57,13 @@ def balanced(agent):
 
 
 def at_rate(agent, minutes, rate):
-    """Runs of up to a minute until the time is over; (spans, all exact, RSS readings by second)."""
+    """Runs of a minute until the time is over; (spans, all exact, RSS readings by second). All runs are
+    of one length, so that as many keys are live at each reading."""
     begun = time.monotonic()
     spans, exact, readings = 0, True, []
+    run_for = min(60, int(minutes * 60))
     while exact and time.monotonic() - begun < minutes * 60:
-        left = minutes * 60 - (time.monotonic() - begun)
-        got = send(agent, "--preset=simple", *KEYS_A_RUN, "--rate=%d" % rate, "--for=%ds" % max(1, min(60, int(left))))
+        got = send(agent, "--preset=simple", *KEYS_A_RUN, "--rate=%d" % rate, "--for=%ds" % run_for)
         exact = got > 0 and balanced(agent)
         spans += got
         readings.append((time.monotonic() - begun, rss_kib(agent.process.pid)))
