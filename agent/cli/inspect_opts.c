@@ -6,7 +6,7 @@
  */
 #include "cli/inspect_opts.h"
 
-#include "config/near.h"
+#include "cli/flags.h"
 
 #include <string.h>
 
@@ -23,12 +23,7 @@ enum option_kind {
     OPTION_HELP
 };
 
-struct option {
-    const char *name;
-    const char *argument; /* NULL: takes none */
-    const char *help;
-};
-static const struct option options[] = {
+static const struct cli_flag options[] = {
     [OPTION_FORMAT] = {"format", "FORMAT",
                        "auto, v0.3, v0.4, v0.5 or otlp (default auto: by the content)"},
     [OPTION_HEX] = {"hex", NULL, "the file is hexadecimal text, blanks allowed"},
@@ -45,7 +40,10 @@ static const struct option options[] = {
     [OPTION_JSON] = {"json", NULL, "print JSON"},
     [OPTION_HELP] = {"help", NULL, "print this"},
 };
-#define OPTION_COUNT (sizeof options / sizeof *options)
+static const struct cli_flags flags = {.verb = "inspect",
+                                       .at = options,
+                                       .stride = sizeof *options,
+                                       .count = sizeof options / sizeof *options};
 
 static const char *const formats[] = {
     [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",  [INSPECT_V04] = "v0.4",
@@ -169,58 +167,16 @@ static bool take_setting(int argc, char **argv, int *at, struct inspect_opts *op
     return ok;
 }
 
-static bool unknown(const char *name, size_t len, FILE *err)
-{
-    char shown[64];
-    (void)snprintf(shown, sizeof shown, "%.*s", len < 60 ? (int)len : 60, name);
-    const char *nearest = options[0].name;
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (near_distance(shown, options[i].name) < near_distance(shown, nearest))
-            nearest = options[i].name;
-    }
-    (void)fprintf(err, "weir inspect: unknown option --%s; did you mean --%s?\n", shown, nearest);
-    return false;
-}
-
-static bool find(const char *name, size_t len, enum option_kind *ret_kind)
-{
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) {
-            *ret_kind = (enum option_kind)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* --name, --name=value or --name value at argv[*at]. */
 static bool parse_option(int argc, char **argv, int *at, struct inspect_opts *opts, FILE *err)
 {
-    const char *const name = argv[*at] + 2;
-    const size_t len = strcspn(name, "=");
-    enum option_kind kind;
-    if (is_setting(name))
+    if (is_setting(argv[*at] + 2))
         return take_setting(argc, argv, at, opts, err);
-    if (!find(name, len, &kind))
-        return unknown(name, len, err);
-    const struct option *const o = &options[kind];
-    const char *value = name[len] == '=' ? name + len + 1 : NULL;
-    if (!o->argument && value) {
-        (void)fprintf(err, "weir inspect: --%s takes no value\n", o->name);
+    const char *value = NULL;
+    const size_t kind = cli_flags_read(&flags, argc, argv, at, &value, err);
+    if (kind == SIZE_MAX)
         return false;
-    }
-    if (o->argument && !value) {
-        if (*at + 1 >= argc) {
-            (void)fprintf(err, "weir inspect: --%s needs a value\n", o->name);
-            return false;
-        }
-        value = argv[++*at];
-    }
-    if (set_value(kind, value ? value : "", opts))
-        return true;
-    (void)fprintf(err, "weir inspect: --%s %.60s: wanted: %s\n", o->name, value ? value : "",
-                  o->help);
-    return false;
+    return set_value((enum option_kind)kind, value ? value : "", opts) ||
+           cli_flags_refuse(&flags, kind, value, err);
 }
 
 static bool parse_path(const char *arg, struct inspect_opts *opts, FILE *err)
@@ -263,13 +219,7 @@ void cli_inspect_opts_help(FILE *to)
         "Read the body of a request with traces, gzip too, and print what an agent would\n"
         "make of it: spans, rows, what is refused, dropped and mended. Nothing is sent.\n\n",
         to);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char left[40];
-        (void)snprintf(left, sizeof left, "--%s%s%s", options[i].name,
-                       options[i].argument ? " " : "",
-                       options[i].argument ? options[i].argument : "");
-        (void)fprintf(to, "  %-20s  %s\n", left, options[i].help);
-    }
+    cli_flags_help(&flags, 21, to);
     (void)fputs("  --aggregation.NAME=VALUE, --config.file=PATH, --http.max-body-size=SIZE\n"
                 "                        settings of the agent: weir agent --help\n"
                 "\nExit status: 0, 1 when the body is refused or cannot be read, 2 when the line\n"

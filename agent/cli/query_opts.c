@@ -6,7 +6,7 @@
  */
 #include "cli/query_opts.h"
 
-#include "config/near.h"
+#include "cli/flags.h"
 #include "query/literal.h"
 
 #include <string.h>
@@ -27,12 +27,7 @@ enum option_kind {
     OPTION_HELP
 };
 
-struct option {
-    const char *name;
-    const char *argument; /* NULL: takes none */
-    const char *help;
-};
-static const struct option options[] = {
+static const struct cli_flag options[] = {
     [OPTION_URL] = {"url", "URL", "the agent (default $WEIR_URL, else http://127.0.0.1:9099)"},
     [OPTION_LAST] = {"last", "DURATION", "how far back, as 30s, 5m or 1h30m (default 5m)"},
     [OPTION_ENV] = {"env", "NAME", "only this environment"},
@@ -45,7 +40,10 @@ static const struct option options[] = {
     [OPTION_JSON] = {"json", NULL, "print JSON; of an expression the API's answer as it came"},
     [OPTION_HELP] = {"help", NULL, "print this"},
 };
-#define OPTION_COUNT (sizeof options / sizeof *options)
+static const struct cli_flags flags = {.verb = "query",
+                                       .at = options,
+                                       .stride = sizeof *options,
+                                       .count = sizeof options / sizeof *options};
 
 static const char *const sorts[] = {
     [QUERY_SORT_RATE] = "rate",         [QUERY_SORT_ERRORS] = "errors",
@@ -132,62 +130,17 @@ static bool set_value(enum option_kind kind, const char *value, struct query_opt
     return false;
 }
 
-static bool unknown(const char *name, size_t len, FILE *err)
-{
-    char shown[64];
-    (void)snprintf(shown, sizeof shown, "%.*s", len < 60 ? (int)len : 60, name);
-    const char *names[OPTION_COUNT];
-    const char *nearest = options[0].name;
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        names[i] = options[i].name;
-        if (near_distance(shown, names[i]) < near_distance(shown, nearest))
-            nearest = names[i];
-    }
-    (void)fprintf(err, "weir query: unknown option --%s; did you mean --%s?\n", shown, nearest);
-    return false;
-}
-
-static bool find(const char *name, size_t len, enum option_kind *ret_kind)
-{
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) {
-            *ret_kind = (enum option_kind)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* --name, --name=value or --name value at argv[*at]. */
 static bool parse_option(int argc, char **argv, int *at, struct query_opts *opts, FILE *err)
 {
-    const char *const name = argv[*at] + 2;
-    const size_t len = strcspn(name, "=");
-    enum option_kind kind;
-    if (!find(name, len, &kind))
-        return unknown(name, len, err);
-    const struct option *const o = &options[kind];
-    const char *value = name[len] == '=' ? name + len + 1 : NULL;
-    if (!o->argument && value) {
-        (void)fprintf(err, "weir query: --%s takes no value\n", o->name);
+    const char *value = NULL;
+    const size_t kind = cli_flags_read(&flags, argc, argv, at, &value, err);
+    if (kind == SIZE_MAX)
         return false;
-    }
-    if (kind == OPTION_WATCH && !value) {
-        /* A bare duration is no question that anybody asks twice: it is the interval. */
-        if (*at + 1 < argc && is_duration(argv[*at + 1]))
-            value = argv[++*at];
-    } else if (o->argument && !value) {
-        if (*at + 1 >= argc) {
-            (void)fprintf(err, "weir query: --%s needs a value\n", o->name);
-            return false;
-        }
+    /* A bare duration is no question that anybody asks twice: it is the interval. */
+    if (kind == OPTION_WATCH && !value && *at + 1 < argc && is_duration(argv[*at + 1]))
         value = argv[++*at];
-    }
-    if (set_value(kind, value ? value : "", opts))
-        return true;
-    (void)fprintf(err, "weir query: --%s %.60s: wanted: %s\n", o->name, value ? value : "",
-                  o->help);
-    return false;
+    return set_value((enum option_kind)kind, value ? value : "", opts) ||
+           cli_flags_refuse(&flags, kind, value, err);
 }
 
 static bool parse_expr(const char *arg, struct query_opts *opts, FILE *err)
@@ -228,13 +181,7 @@ void cli_query_opts_help(FILE *to)
                 "Print what went through an agent: a row for each service, operation and\n"
                 "resource, or the answer to a PromQL expression. Open windows are included.\n\n",
                 to);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char left[40];
-        (void)snprintf(left, sizeof left, "--%s%s%s", options[i].name,
-                       options[i].argument ? " " : "",
-                       options[i].argument ? options[i].argument : "");
-        (void)fprintf(to, "  %-17s %s\n", left, options[i].help);
-    }
+    cli_flags_help(&flags, 17, to);
     (void)fputs("\nErrors are in percent of the calls; times are of all calls, failed ones too.\n"
                 "Exit status: 0, 1 when there is no answer, 2 when the line is wrong.\n",
                 to);

@@ -2,6 +2,8 @@
 /* send_opts: see send_opts.h. */
 #include "cli/send_opts.h"
 
+#include "cli/flags.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +12,7 @@ enum type { FLAG, COUNT, NUMBER, DURATION, TEXT, PROTOCOL, PRESET, LATENCY };
 
 /* given, if not 0, is the place of a bool that is set when the option is. */
 struct option {
-    const char *name;
-    const char *argument; /* for the help; NULL: a flag */
-    const char *help;
+    struct cli_flag flag;
     enum type type;
     size_t offset;
     size_t given;
@@ -24,143 +24,108 @@ struct option {
 #define YEAR_NS (365.0 * 86400e9)
 
 static const struct option options[] = {
-    {.name = "protocol",
-     .argument = "v0.4|v0.5|otlp",
-     .help = "what to speak; default v0.4",
+    {.flag = {"protocol", "v0.4|v0.5|otlp", "what to speak; default v0.4"},
      .type = PROTOCOL,
      .offset = AT(protocol)},
-    {.name = "url",
-     .argument = "URL",
-     .help = "where to send; default http://127.0.0.1:8126, for otlp http://127.0.0.1:4318",
+    {.flag = {"url", "URL",
+              "where to send; default http://127.0.0.1:8126, for otlp http://127.0.0.1:4318"},
      .type = TEXT,
      .offset = AT(url)},
-    {.name = "unix-socket",
-     .argument = "PATH",
-     .help = "send through this socket",
+    {.flag = {"unix-socket", "PATH", "send through this socket"},
      .type = TEXT,
      .offset = AT(unix_socket)},
-    {.name = "preset",
-     .argument = "shop|simple",
-     .help = "a web shop, or N services with M resources; default shop",
+    {.flag = {"preset", "shop|simple", "a web shop, or N services with M resources; default shop"},
      .type = PRESET,
      .offset = AT(preset),
      .given = AT(preset_given)},
-    {.name = "services",
-     .argument = "N",
-     .help = "of preset simple, which it implies; default 1",
+    {.flag = {"services", "N", "of preset simple, which it implies; default 1"},
      .type = COUNT,
      .offset = AT(services),
      .given = AT(services_given),
      .min = 1,
      .max = SEND_ENDPOINTS_MAX},
-    {.name = "resources",
-     .argument = "N",
-     .help = "a service, of preset simple, which it implies; default 1",
+    {.flag = {"resources", "N", "a service, of preset simple, which it implies; default 1"},
      .type = COUNT,
      .offset = AT(resources),
      .given = AT(services_given),
      .min = 1,
      .max = SEND_ENDPOINTS_MAX},
-    {.name = "error-ratio",
-     .argument = "X",
-     .help = "errors among the spans, 0 to 1; default as the preset has it",
+    {.flag = {"error-ratio", "X", "errors among the spans, 0 to 1; default as the preset has it"},
      .type = NUMBER,
      .offset = AT(error_ratio),
      .max = 1},
-    {.name = "latency",
-     .argument = "DIST",
-     .help = "lognormal:MEDIAN:SIGMA, uniform:LOW:HIGH or constant:DURATION",
+    {.flag = {"latency", "DIST", "lognormal:MEDIAN:SIGMA, uniform:LOW:HIGH or constant:DURATION"},
      .type = LATENCY,
      .offset = AT(latency),
      .given = AT(latency_given)},
-    {.name = "spans-per-trace",
-     .argument = "N",
-     .help = "default as the preset has it",
+    {.flag = {"spans-per-trace", "N", "default as the preset has it"},
      .type = COUNT,
      .offset = AT(spans_per_trace),
      .min = 1,
      .max = SEND_TRACE_SPANS_MAX},
-    {.name = "rate",
-     .argument = "N",
-     .help = "spans a second, 0 for flat out; default 1000",
+    {.flag = {"rate", "N", "spans a second, 0 for flat out; default 1000"},
      .type = NUMBER,
      .offset = AT(rate),
      .max = 1e9},
-    {.name = "for",
-     .argument = "DURATION",
-     .help = "how long; default 10s, unless --count is given",
+    {.flag = {"for", "DURATION", "how long; default 10s, unless --count is given"},
      .type = DURATION,
      .offset = AT(for_ns),
      .min = 1e6,
      .max = YEAR_NS},
-    {.name = "count",
-     .argument = "N",
-     .help = "how many spans",
+    {.flag = {"count", "N", "how many spans"},
      .type = COUNT,
      .offset = AT(count),
      .min = 1,
      .max = 1e15},
-    {.name = "batch",
-     .argument = "N",
-     .help = "spans a request; default 1000",
+    {.flag = {"batch", "N", "spans a request; default 1000"},
      .type = COUNT,
      .offset = AT(batch),
      .min = 1,
      .max = SEND_BATCH_SPANS_MAX},
-    {.name = "seed",
-     .argument = "N",
-     .help = "the same seed makes the same spans; default random",
+    {.flag = {"seed", "N", "the same seed makes the same spans; default random"},
      .type = COUNT,
      .offset = AT(seed),
      .given = AT(seed_given),
      .max = 9e15},
-    {.name = "timeout",
-     .argument = "DURATION",
-     .help = "of one request; default 10s",
+    {.flag = {"timeout", "DURATION", "of one request; default 10s"},
      .type = DURATION,
      .offset = AT(timeout_ns),
      .min = 1e6,
      .max = 3600e9},
-    {.name = "gzip", .help = "compress the bodies", .type = FLAG, .offset = AT(gzip)},
-    {.name = "chunked",
-     .help = "send bodies in chunks, without a length",
+    {.flag = {"gzip", NULL, "compress the bodies"}, .type = FLAG, .offset = AT(gzip)},
+    {.flag = {"chunked", NULL, "send bodies in chunks, without a length"},
      .type = FLAG,
      .offset = AT(chunked)},
-    {.name = "check",
-     .help = "hold the agent's answers against what was sent",
+    {.flag = {"check", NULL, "hold the agent's answers against what was sent"},
      .type = FLAG,
      .offset = AT(check)},
-    {.name = "query-url",
-     .argument = "URL",
-     .help = "where to ask; default $WEIR_URL, else http://127.0.0.1:9099",
+    {.flag = {"query-url", "URL", "where to ask; default $WEIR_URL, else http://127.0.0.1:9099"},
      .type = TEXT,
      .offset = AT(query_url)},
-    {.name = "check-max-samples",
-     .argument = "N",
-     .help = "durations kept for --check, 8 to 16 bytes each; default 20000000",
+    {.flag = {"check-max-samples", "N",
+              "durations kept for --check, 8 to 16 bytes each; default 20000000"},
      .type = COUNT,
      .offset = AT(check_max_samples),
      .min = 1,
      .max = 1e9},
-    {.name = "check-wait",
-     .argument = "DURATION",
-     .help = "ask again for that long while answers differ; default 5s",
+    {.flag = {"check-wait", "DURATION", "ask again for that long while answers differ; default 5s"},
      .type = DURATION,
      .offset = AT(check_wait_ns),
      .max = 600e9},
-    {.name = "json", .help = "report in JSON", .type = FLAG, .offset = AT(json)},
-    {.name = "quiet", .help = "no progress, no table", .type = FLAG, .offset = AT(quiet)},
-    {.name = "progress",
-     .help = "a progress line though stderr is no terminal",
+    {.flag = {"json", NULL, "report in JSON"}, .type = FLAG, .offset = AT(json)},
+    {.flag = {"quiet", NULL, "no progress, no table"}, .type = FLAG, .offset = AT(quiet)},
+    {.flag = {"progress", NULL, "a progress line though stderr is no terminal"},
      .type = FLAG,
      .offset = AT(progress)},
-    {.name = "keep-going",
-     .help = "go on after a request that was not taken",
+    {.flag = {"keep-going", NULL, "go on after a request that was not taken"},
      .type = FLAG,
      .offset = AT(keep_going)},
-    {.name = "help", .help = "this text", .type = FLAG, .offset = AT(help)},
+    {.flag = {"help", NULL, "this text"}, .type = FLAG, .offset = AT(help)},
 };
-#define OPTION_COUNT (sizeof options / sizeof *options)
+static const struct cli_flags flags = {.verb = "send",
+                                       .at = options,
+                                       .stride = sizeof *options,
+                                       .count = sizeof options / sizeof *options};
 
 static const struct send_opts defaults = {
     .protocol = SEND_V04,
@@ -280,51 +245,6 @@ static bool set_value(const struct option *o, const char *text, struct send_opts
     return false;
 }
 
-/* Levenshtein's distance of the first n bytes of a and b; both shorter than 32. */
-static size_t distance(const char *a, size_t n, const char *b)
-{
-    size_t row[33];
-    const size_t m = strlen(b);
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            const size_t up = row[j];
-            size_t best = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-            best = up + 1 < best ? up + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            row[j] = best;
-            corner = up;
-        }
-    }
-    return row[m];
-}
-
-static const char *nearest(const char *name, size_t n)
-{
-    const char *best = options[0].name;
-    size_t best_distance = SIZE_MAX;
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        const size_t d = distance(name, n < 32 ? n : 32, options[i].name);
-        if (d < best_distance) {
-            best_distance = d;
-            best = options[i].name;
-        }
-    }
-    return best;
-}
-
-static const struct option *find(const char *name, size_t n)
-{
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (strlen(options[i].name) == n && memcmp(options[i].name, name, n) == 0)
-            return &options[i];
-    }
-    return NULL;
-}
-
 static bool complain(FILE *err, const char *what, const char *text, int n)
 {
     (void)fprintf(err, "weir send: %s: %.*s\n", what, n, text);
@@ -341,27 +261,13 @@ static bool parse_option(int argc, char **argv, int *at, struct send_opts *opts,
     }
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
         return complain(err, "unexpected argument", arg, 60);
-    const char *const name = arg + 2;
-    const size_t n = strcspn(name, "=");
-    const struct option *const o = find(name, n);
-    if (!o) {
-        (void)fprintf(err, "weir send: unknown option --%.*s; did you mean --%s?\n",
-                      n < 60 ? (int)n : 60, name, nearest(name, n));
+    const char *value = NULL;
+    const size_t i = cli_flags_read(&flags, argc, argv, at, &value, err);
+    if (i == SIZE_MAX)
         return false;
-    }
-    const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    if (o->type == FLAG && value)
-        return complain(err, "takes no value", arg, 60);
-    if (o->type != FLAG && !value) {
-        if (*at + 1 >= argc)
-            return complain(err, "needs a value", arg, 60);
-        value = argv[++*at];
-    }
-    if (!set_value(o, value ? value : "", opts)) {
-        (void)fprintf(err, "weir send: --%s %s: not one of %s, or out of range (%s)\n", o->name,
-                      value ? value : "", o->argument ? o->argument : "", o->help);
-        return false;
-    }
+    const struct option *const o = &options[i];
+    if (!set_value(o, value ? value : "", opts))
+        return cli_flags_refuse(&flags, i, value, err);
     if (o->given) {
         const bool given = true;
         memcpy((char *)opts + o->given, &given, sizeof given);
@@ -413,13 +319,7 @@ void cli_send_opts_help(FILE *to)
                 "Send spans to an agent, say what was sent and, with --check, whether the agent\n"
                 "counted exactly that.\n\n",
                 to);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char left[64];
-        (void)snprintf(left, sizeof left, "--%s%s%s", options[i].name,
-                       options[i].argument ? " " : "",
-                       options[i].argument ? options[i].argument : "");
-        (void)fprintf(to, "  %-28s %s\n", left, options[i].help);
-    }
+    cli_flags_help(&flags, 28, to);
     (void)fputs("\nexample: weir send --preset shop --rate 20000 --for 60s --check\n", to);
 }
 
