@@ -169,7 +169,12 @@ static double round_of(struct run *r, bool walk_only)
             spans += p->spans;
         }
     }
-    return (double)(bench_now_ns() - from) / (double)spans;
+    const double took = (double)(bench_now_ns() - from) / (double)spans;
+    /* The next round fills a window of its own, as in a steady state. */
+    weir_stats_seal_all(r->st, t0 + 1, 1);
+    for (struct weir_batch *b; (b = weir_stats_take_batch(r->st)) != NULL;)
+        weir_batch_release(b);
+    return took;
 }
 
 static size_t spans_in(const struct payload *p)

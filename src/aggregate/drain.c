@@ -6,7 +6,7 @@
 #include "aggregate/window.h"
 
 /* How far apart the stages of the drain are, in records (contracts: engine §2.1: 8 was best). */
-enum { STAGE = 8, FLIGHTS = 64 };
+enum { STAGE = 8, FLIGHTS = 64, LINE = 64 };
 
 static void drop(struct wr_window *w, enum weir_drop reason)
 {
@@ -181,11 +181,13 @@ struct flight {
 static void stage_entry(struct wr_shard *s, struct flight *f)
 {
     f->entry = f->rec->klass == WR_CLASS_COUNTED ? wr_table_peek(&s->table, f->rec->hash) : NULL;
-    if (f->entry) {
-        WR_PREFETCH_W(f->entry);
-        WR_PREFETCH((const char *)f->entry + 64);
-        WR_PREFETCH((const char *)f->entry + 128);
-    }
+    if (!f->entry)
+        return;
+    WR_PREFETCH_W(f->entry);
+    /* The whole key is compared, so all of its lines; a very long one fetches the rest itself. */
+    const size_t end = sizeof *f->entry + f->rec->key_bytes;
+    for (size_t at = LINE; at < end && at < 6 * LINE; at += LINE)
+        WR_PREFETCH((const char *)f->entry + at);
 }
 
 static void stage_sketch(struct flight *f)
