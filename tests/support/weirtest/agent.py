@@ -2,6 +2,7 @@
 """A running agent: free ports on the loopback, a store of its own, started and ended by the test."""
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -14,9 +15,16 @@ from . import http, run
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that is free now and stays so: below the range the kernel gives to connections that go
+    out (32768 on), where a port that is let go of for a restart may be gone a moment later."""
+    while True:
+        port = random.randrange(10240, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Agent:
