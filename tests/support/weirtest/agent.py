@@ -161,7 +161,10 @@ class Agent:
     def metrics(self):
         """{series as written: value} of /metrics."""
         found = {}
-        for line in self.get("/metrics").body.decode().splitlines():
+        answer = self.get("/metrics")
+        if answer.status != 200:
+            raise AssertionError("/metrics was answered %r" % answer)
+        for line in answer.body.decode().splitlines():
             if line and not line.startswith("#"):
                 name, _, value = line.rpartition(" ")
                 found[name] = float(value)
