@@ -15,6 +15,7 @@
 #include "cli/show.h"
 #include "plat/plat.h"
 #include "query/api.h"
+#include "query/form.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,26 +41,13 @@ static bool complain(struct session *s, const char *what)
     return false;
 }
 
-static void put_form_value(struct query_buf *form, const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const bool plain =
-            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (plain)
-            query_buf_put_char(form, (char)c);
-        else
-            query_buf_put_format(form, "%%%02X", c);
-    }
-}
-
 static void put_form(struct session *s, const char *expr, size_t len)
 {
     query_buf_clear(&s->form);
     query_buf_put_text(&s->form, "include_open=1&time=");
     query_buf_put_time(&s->form, s->time_ms);
     query_buf_put_text(&s->form, "&query=");
-    put_form_value(&s->form, expr, len);
+    query_form_put(&s->form, (struct weir_bytes){.ptr = expr, .len = len});
 }
 
 /* What the agent says is wrong, where its answer is in the API's form. */

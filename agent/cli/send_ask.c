@@ -8,32 +8,11 @@
 
 #include "cli/send_transport.h"
 #include "plat/plat.h"
+#include "query/form.h"
 
+#define FORM_BYTES_MAX 2048 /* three times a question, and what stands around it */
 #define ROUND_PAUSE_NS 200000000
 #define PAST_THE_RUN_S 60 /* the range reaches that much further back than the run */
-
-/* application/x-www-form-urlencoded; false: dst is too small. */
-static bool form_encode(const char *text, char *dst, size_t size)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    size_t n = 0;
-    for (const char *p = text; *p; p++) {
-        const unsigned char c = (unsigned char)*p;
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-        if (n + 4 > size)
-            return false;
-        if (plain) {
-            dst[n++] = (char)c;
-        } else {
-            dst[n++] = '%';
-            dst[n++] = hex[c >> 4];
-            dst[n++] = hex[c & 15];
-        }
-    }
-    dst[n] = 0;
-    return true;
-}
 
 static void set_error(struct send_check_result *r, const char *what, const char *why)
 {
@@ -45,25 +24,28 @@ static int ask(struct send_transport *t, const struct send_ask_opts *o, enum sen
 {
     const int64_t now_ns = plat_wall_ns();
     char query[256];
-    char encoded[sizeof query * 3];
-    char form[sizeof encoded + 128];
+    struct query_buf form;
     const uint64_t range_s = (uint64_t)((now_ns - o->begin_ns) / 1000000000) + PAST_THE_RUN_S;
     cli_send_question(q, o->env, range_s, query, sizeof query);
-    if (!form_encode(query, encoded, sizeof encoded)) {
-        set_error(result, "query", "too long");
-        return WEIR_OK;
-    }
+    query_buf_init(&form, FORM_BYTES_MAX);
+    query_buf_put_text(&form, "query=");
+    query_form_put(&form, (struct weir_bytes){.ptr = query, .len = strlen(query)});
     /* A second later than now, so that the window that is open now began before it. */
-    const long long at_s = now_ns / 1000000000 + 1;
-    const int n = snprintf(form, sizeof form, "query=%s&include_open=1&time=%lld", encoded, at_s);
+    query_buf_put_format(&form, "&include_open=1&time=%lld", (long long)(now_ns / 1000000000 + 1));
+    if (form.err) {
+        const int err = form.err;
+        query_buf_done(&form);
+        return err;
+    }
     const struct send_request request = {
         .method = "POST",
         .path = "/api/v1/query",
         .content_type = "application/x-www-form-urlencoded",
-        .body = {.ptr = form, .len = (size_t)n},
+        .body = {.ptr = form.ptr, .len = form.len},
     };
     struct send_answer answer;
     cli_send_transport_do(t, &request, &answer);
+    query_buf_done(&form);
     if (answer.outcome != SEND_TAKEN) {
         set_error(result, "the query API", answer.error);
         return WEIR_OK;

@@ -228,3 +228,16 @@ bool query_form_duration(struct weir_bytes text, double *ret_seconds)
         return fabs(*ret_seconds) <= 9e9;
     return query_read_duration(text, 0, ret_seconds, &error);
 }
+
+void query_form_put(struct query_buf *form, struct weir_bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        const bool plain =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (plain)
+            query_buf_put_char(form, (char)c);
+        else
+            query_buf_put_format(form, "%%%02X", c);
+    }
+}

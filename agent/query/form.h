@@ -8,6 +8,7 @@
  * Threads: none inside. Memory: decoded values from the arena.
  */
 #include "arena.h"
+#include "buf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,9 @@
  */
 int query_form_find(struct query_arena *arena, struct weir_bytes form, const char *name,
                     struct weir_bytes *ret_value);
+
+/* The text as a value of such a form. */
+void query_form_put(struct query_buf *form, struct weir_bytes text);
 
 /* Seconds as a decimal number, or RFC 3339. Milliseconds, rounded. */
 bool query_form_time(struct weir_bytes text, int64_t *ret_time_ms);

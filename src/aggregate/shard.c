@@ -127,21 +127,9 @@ struct weir_batch *wr_shard_take_batch(struct wr_shard *s)
 
 static int overflow_make(struct wr_shard *s)
 {
-    void *block;
-    size_t block_bytes;
-    struct wr_entry *const e = wr_alloc_aligned64(
-        &s->opts.alloc, sizeof *e + s->opts.overflow_key_bytes, &block, &block_bytes);
-    if (!e)
-        return WEIR_ENOMEM;
-    *e = (struct wr_entry){.hash = s->opts.overflow_hash,
-                           .slot = {.start_ns = WR_NO_WINDOW},
-                           .key_bytes = (uint32_t)s->opts.overflow_key_bytes,
-                           .last_start_ns = WR_NO_WINDOW,
-                           .block = block,
-                           .block_bytes = block_bytes};
-    memcpy(wr_entry_key(e), s->opts.overflow_key, s->opts.overflow_key_bytes);
-    s->overflow = e;
-    return WEIR_OK;
+    s->overflow = wr_entry_make(&s->opts.alloc, s->opts.overflow_hash, s->opts.overflow_key,
+                                s->opts.overflow_key_bytes);
+    return s->overflow ? WEIR_OK : WEIR_ENOMEM;
 }
 
 /* A seal has to get on where nothing is left: each part it writes gives memory back. */

@@ -140,13 +140,13 @@ void wr_table_bury(struct wr_table *t)
     }
 }
 
-static struct wr_entry *entry_make(struct wr_table *t, uint64_t hash, const void *key,
-                                   size_t key_bytes)
+struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, const void *key,
+                               size_t key_bytes)
 {
     void *block;
     size_t block_bytes;
     struct wr_entry *const e =
-        wr_alloc_aligned64(&t->alloc, sizeof *e + key_bytes, &block, &block_bytes);
+        wr_alloc_aligned64(alloc, sizeof *e + key_bytes, &block, &block_bytes);
     if (!e)
         return NULL;
     *e = (struct wr_entry){.hash = hash,
@@ -157,7 +157,6 @@ static struct wr_entry *entry_make(struct wr_table *t, uint64_t hash, const void
                            .block_bytes = block_bytes};
     if (key_bytes)
         memcpy(wr_entry_key(e), key, key_bytes);
-    t->bytes += block_bytes;
     return e;
 }
 
@@ -169,9 +168,10 @@ int wr_table_insert(struct wr_table *t, uint64_t hash, const void *key, size_t k
         return WEIR_EFULL;
     if ((t->size + 1) * 2 > t->mask + 1 && grow(t) != WEIR_OK)
         return WEIR_ENOMEM;
-    struct wr_entry *const e = entry_make(t, hash, key, key_bytes);
+    struct wr_entry *const e = wr_entry_make(&t->alloc, hash, key, key_bytes);
     if (!e)
         return WEIR_ENOMEM;
+    t->bytes += e->block_bytes;
     if (t->size >= t->max)
         recycle(t);
     place(t->buckets, t->mask, e);

@@ -61,6 +61,11 @@ static inline char *wr_entry_key(struct wr_entry *e)
     return (char *)(e + 1);
 }
 
+/* An entry of its own, in no table, without slots; freed by wr_free of its block. NULL: no memory.
+ */
+struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, const void *key,
+                               size_t key_bytes);
+
 struct wr_bucket {
     uint64_t hash;
     struct wr_entry *entry; /* NULL: free */
