@@ -23,7 +23,7 @@
  * Threads: one thread may use a sketch at a time; const functions may run in parallel.
  * Memory:  a header of at most 128 bytes, then bins for the range seen: at most max_bins a sign.
  */
-#include <weir/base.h>
+#include <weir/mapping.h>
 
 WEIR_BEGIN_DECLS
 
@@ -43,6 +43,9 @@ struct weir_sketch_opts {
     struct weir_alloc alloc; /* copied */
     uint32_t grid;           /* enum weir_grid */
     uint32_t max_bins;       /* per sign, 2..65536; default 2048; past it the lowest collapse */
+    const struct weir_mapping
+        *mapping; /* NULL: base 2, scale 6. The sketch holds it. A WEIR_GRID_NS
+                     sketch of another kind than BASE2 bins nanoseconds */
 };
 
 /* Errors: WEIR_ENOMEM, WEIR_EINVAL. opts NULL means all defaults. Never more than one allocation.
@@ -98,9 +101,13 @@ WEIR_API WEIR_NODISCARD int weir_sketch_max(const struct weir_sketch *sk, double
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_quantile(const struct weir_sketch *sk, double q,
                                                  double *ret_value);
-/* (g - 1) / (g + 1). */
+/* Of its mapping. */
+WEIR_API const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk);
 WEIR_API double weir_sketch_accuracy(const struct weir_sketch *sk);
 WEIR_API uint32_t weir_sketch_grid(const struct weir_sketch *sk); /* enum weir_grid */
+/* Sum, minimum and maximum were recorded, or came with the bytes; false: one of them is derived
+ * from bins, and as accurate as they are. */
+WEIR_API bool weir_sketch_is_exact(const struct weir_sketch *sk);
 /* Bytes held, header included. */
 WEIR_API size_t weir_sketch_bytes(const struct weir_sketch *sk);
 

@@ -5,6 +5,7 @@
 #include <weir/base.h>
 #include <weir/batch.h>
 #include <weir/decode.h>
+#include <weir/mapping.h>
 #include <weir/sketch.h>
 #include <weir/span.h>
 #include <weir/stats.h>

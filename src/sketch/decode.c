@@ -320,6 +320,7 @@ static int read_header(struct reader *r, uint8_t grid, struct decoded *d)
         return WEIR_EFORMAT;
     d->unit = d->flags & FLAG_FRACTION ? 0 : WR_STORE_SHIFT;
     d->totals.grid = grid;
+    d->totals.mapping = &wr_mapping_default;
     return WEIR_OK;
 }
 

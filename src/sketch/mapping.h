@@ -20,7 +20,9 @@
  * Tables: bounds.inc, written by tools/gen-bounds.py from exact integers. A coarser scale is this
  * index shifted right; a finer one needs its own tables.
  */
-#include <weir/sketch.h>
+#include <stdatomic.h>
+#include <weir/mapping.h>
+#include "base/alloc.h"
 #include "base/bits.h"
 
 #define WR_MAPPING_SCALE 6
@@ -65,9 +67,23 @@ WR_INLINE int32_t wr_mapping_index_value(double value)
            wr_mapping_below(wr_mapping_value_cells, bits & (((uint64_t)1 << 52) - 1));
 }
 
-/* 2 g^(i+1) / (g + 1): within the accuracy of everything in bin i. Finite. */
-double wr_mapping_value(int32_t index);
-/* g^i, exact to half an ulp; past DBL_MAX it is DBL_MAX. */
-double wr_mapping_lower(int32_t index);
-double wr_mapping_accuracy(void);
+struct weir_mapping {
+    uint32_t kind;
+    int32_t scale; /* of BASE2 */
+    double gamma;
+    double offset;
+    double multiplier; /* indices an e-fold (LOG) or an octave (the interpolated ones) */
+    double accuracy;
+    struct weir_alloc alloc;
+    _Atomic uint32_t refs;
+    bool fixed; /* static: not counted, never freed */
+};
+
+/* Base 2 at scale 6: what sketches have by default. */
+extern const struct weir_mapping wr_mapping_default;
+
+/* The bin of a magnitude: finite, above WR_MAPPING_ZERO_MAX. */
+int32_t wr_mapping_index(const struct weir_mapping *m, double value);
+/* The bin of a duration above 0: of seconds for BASE2, of nanoseconds for another kind. */
+int32_t wr_mapping_index_duration(const struct weir_mapping *m, int64_t duration_ns);
 #endif

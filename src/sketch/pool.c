@@ -79,6 +79,7 @@ int wr_sketch_pool_new(const struct weir_sketch_opts *opts, size_t spare_max,
     if (!pool)
         return WEIR_ENOMEM;
     pool->opts = o;
+    (void)weir_mapping_ref(o.mapping);
     pool->max = spare_max;
     *ret_pool = pool;
     return WEIR_OK;
@@ -89,6 +90,7 @@ void wr_sketch_pool_free(struct wr_sketch_pool *pool)
     if (!pool)
         return;
     const struct weir_alloc a = pool->opts.alloc;
+    weir_mapping_unref(pool->opts.mapping);
     for (size_t i = 0; i < WR_STORE_SIZES; i++) {
         struct shelf *const s = &pool->shelves[i];
         for (size_t k = 0; k < s->count; k++) {
@@ -158,7 +160,8 @@ void wr_sketch_pool_put(struct wr_sketch_pool *pool, struct weir_sketch *sk)
         return;
     /* a stranger's sketch must never come out again as one of this pool's */
     const bool ours = sk->grid == pool->opts.grid && sk->max_bins == pool->opts.max_bins &&
-                      sk->alloc.fn == pool->opts.alloc.fn && sk->alloc.ctx == pool->opts.alloc.ctx;
+                      sk->mapping == pool->opts.mapping && sk->alloc.fn == pool->opts.alloc.fn &&
+                      sk->alloc.ctx == pool->opts.alloc.ctx;
     struct shelf *const s = &pool->shelves[wr_store_size(sk->pos.bytes)];
     if (!ours || !room_for_one(pool, s)) {
         weir_sketch_free(sk);

@@ -18,18 +18,20 @@ enum wr_sign wr_sketch_place(const struct weir_sketch *sk, const union wr_extrem
     if (sk->grid == WEIR_GRID_NS) {
         if (x->ns <= 0)
             return WR_ZERO;
-        *ret_index = wr_mapping_index_ns(x->ns);
+        *ret_index = wr_sketch_index_ns(sk, x->ns);
         return WR_POSITIVE;
     }
     const double magnitude = fabs(x->value);
     if (!(magnitude > WR_MAPPING_ZERO_MAX))
         return WR_ZERO;
-    *ret_index = wr_mapping_index_value(magnitude);
+    *ret_index = wr_mapping_index(sk->mapping, magnitude);
     return x->value > 0 ? WR_POSITIVE : WR_NEGATIVE;
 }
 
 bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
+    if (sk->loose)
+        return wr_store_used(&sk->pos, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->max, ret_hi) != WR_POSITIVE)
         return false;
     int32_t lo;
@@ -41,6 +43,8 @@ bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t 
 
 bool wr_sketch_neg_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
+    if (sk->loose)
+        return sk->neg && wr_store_used(sk->neg, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->min, ret_hi) != WR_NEGATIVE)
         return false;
     int32_t lo;
@@ -190,6 +194,22 @@ static bool walk_down(const struct wr_store *st, int32_t lo, int32_t hi, uint64_
     return false;
 }
 
+/* Nanoseconds that are binned as such are answered in seconds. */
+static double to_answer(const struct weir_sketch *sk, double v)
+{
+    return sk->grid == WEIR_GRID_NS && sk->mapping->kind != WEIR_MAPPING_BASE2 ? v / 1e9 : v;
+}
+
+static double bin_value(const struct weir_sketch *sk, int32_t index)
+{
+    return to_answer(sk, weir_mapping_value(sk->mapping, index));
+}
+
+static double bin_lower(const struct weir_sketch *sk, int32_t index)
+{
+    return to_answer(sk, weir_mapping_lower(sk->mapping, index));
+}
+
 /* The first bin, in order of value, whose cumulative weight is above rank. */
 static double find_from_bottom(const struct weir_sketch *sk, uint64_t rank)
 {
@@ -198,12 +218,12 @@ static double find_from_bottom(const struct weir_sketch *sk, uint64_t rank)
     int32_t hi;
     int32_t index;
     if (wr_sketch_neg_range(sk, &lo, &hi) && walk_down(sk->neg, lo, hi, &need, &index))
-        return -wr_mapping_value(index);
+        return -bin_value(sk, index);
     if (need <= sk->zero)
         return 0;
     need -= sk->zero;
     if (wr_sketch_pos_range(sk, &lo, &hi) && walk_up(&sk->pos, lo, hi, &need, &index))
-        return wr_mapping_value(index);
+        return bin_value(sk, index);
     return answer_of(sk, &sk->max); /* never: rank < weight */
 }
 
@@ -215,12 +235,12 @@ static double find_from_top(const struct weir_sketch *sk, uint64_t rank)
     int32_t hi;
     int32_t index;
     if (wr_sketch_pos_range(sk, &lo, &hi) && walk_down(&sk->pos, lo, hi, &need, &index))
-        return wr_mapping_value(index);
+        return bin_value(sk, index);
     if (need <= sk->zero)
         return 0;
     need -= sk->zero;
     if (wr_sketch_neg_range(sk, &lo, &hi) && walk_up(sk->neg, lo, hi, &need, &index))
-        return -wr_mapping_value(index);
+        return -bin_value(sk, index);
     return answer_of(sk, &sk->min); /* never: rank >= 0 */
 }
 
@@ -251,8 +271,17 @@ int weir_sketch_quantile(const struct weir_sketch *sk, double q, double *ret_val
 
 double weir_sketch_accuracy(const struct weir_sketch *sk)
 {
-    (void)sk;
-    return wr_mapping_accuracy();
+    return sk->mapping->accuracy;
+}
+
+const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk)
+{
+    return sk->mapping;
+}
+
+bool weir_sketch_is_exact(const struct weir_sketch *sk)
+{
+    return !sk->derived;
 }
 
 uint32_t weir_sketch_grid(const struct weir_sketch *sk)
@@ -278,7 +307,7 @@ void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void
         for (int32_t i = hi; i >= lo; i--) {
             const uint64_t weight = wr_store_weight_at(sk->neg, i);
             if (weight)
-                fn(ctx, -wr_mapping_lower(i + 1), -wr_mapping_lower(i), weight);
+                fn(ctx, -bin_lower(sk, i + 1), -bin_lower(sk, i), weight);
         }
     }
     if (sk->zero)
@@ -287,7 +316,7 @@ void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void
         for (int32_t i = lo; i <= hi; i++) {
             const uint64_t weight = wr_store_weight_at(&sk->pos, i);
             if (weight)
-                fn(ctx, wr_mapping_lower(i), wr_mapping_lower(i + 1), weight);
+                fn(ctx, bin_lower(sk, i), bin_lower(sk, i + 1), weight);
         }
     }
 }

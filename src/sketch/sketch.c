@@ -19,6 +19,8 @@ static void reset(struct weir_sketch *sk)
 {
     sk->weight = 0;
     sk->zero = 0;
+    sk->loose = false;
+    sk->derived = false;
     if (sk->grid == WEIR_GRID_NS) {
         sk->sum.ns = 0;
         sk->min.ns = INT64_MAX;
@@ -44,6 +46,8 @@ int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_
     if (o.grid > WEIR_GRID_NS || o.max_bins < MAX_BINS_LEAST || o.max_bins > MAX_BINS_MOST)
         return WEIR_EINVAL;
     o.alloc = wr_alloc_or_default(&o.alloc);
+    if (!o.mapping)
+        o.mapping = &wr_mapping_default;
     o.struct_size = sizeof o;
     *ret_opts = o;
     return WEIR_OK;
@@ -61,6 +65,7 @@ int weir_sketch_new(const struct weir_sketch_opts *opts, struct weir_sketch **re
     sk->alloc = o.alloc;
     sk->max_bins = o.max_bins;
     sk->grid = (uint8_t)o.grid;
+    sk->mapping = weir_mapping_ref(o.mapping);
     sk->pos = (struct wr_store){.bins = sk->inline_bins, .bytes = WR_STORE_INLINE};
     wr_store_clear(&sk->pos, sk->max_bins, 0, -1);
     reset(sk);
@@ -78,6 +83,7 @@ void weir_sketch_free(struct weir_sketch *sk)
         wr_store_done(sk->neg, &a);
         wr_free(&a, sk->neg, sizeof *sk->neg);
     }
+    weir_mapping_unref(sk->mapping);
     wr_free(&a, sk, sizeof *sk);
 }
 
@@ -128,7 +134,7 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
         sk->zero += weight;
     } else {
         const int r = wr_store_add(&sk->pos, &sk->alloc, sk->max_bins,
-                                   wr_mapping_index_ns(duration_ns), weight);
+                                   wr_sketch_index_ns(sk, duration_ns), weight);
         if (r != WEIR_OK)
             return r;
     }
@@ -140,7 +146,7 @@ int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weigh
 {
     uint64_t total;
     if (WR_UNLIKELY(duration_ns <= 0 || __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_store_try_add(&sk->pos, wr_mapping_index_ns(duration_ns), weight)))
+                    !wr_store_try_add(&sk->pos, wr_sketch_index_ns(sk, duration_ns), weight)))
         return add_ns_slow(sk, duration_ns, weight);
     account_ns(sk, duration_ns, weight, total);
     return WEIR_OK;
@@ -150,7 +156,7 @@ void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
     if (duration_ns <= 0)
         return;
-    const uint32_t at = (uint32_t)(wr_mapping_index_ns(duration_ns) - sk->pos.base);
+    const uint32_t at = (uint32_t)(wr_sketch_index_ns(sk, duration_ns) - sk->pos.base);
     if (at < sk->pos.cap)
         WR_PREFETCH_W(sk->pos.bins + ((size_t)at << sk->pos.width));
 }
@@ -200,7 +206,7 @@ int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
     } else {
         struct wr_store *const st = value > 0 ? &sk->pos : wr_sketch_neg(sk);
         const int r = st ? wr_store_add(st, &sk->alloc, sk->max_bins,
-                                        wr_mapping_index_value(magnitude), weight)
+                                        wr_mapping_index(sk->mapping, magnitude), weight)
                          : WEIR_ENOMEM;
         if (r != WEIR_OK)
             return r;
@@ -235,7 +241,7 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
 {
     if (dst == src)
         return WEIR_EINVAL;
-    if (dst->grid != src->grid)
+    if (dst->grid != src->grid || !weir_mapping_equal(dst->mapping, src->mapping))
         return WEIR_EVERSION;
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
@@ -258,6 +264,8 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     wr_store_merge_commit(&dst->pos, &dst->alloc, &src->pos, &pos);
     dst->weight = total;
     dst->zero += src->zero;
+    dst->loose |= src->loose;
+    dst->derived |= src->derived;
     merge_exact(dst, src);
     return WEIR_OK;
 }

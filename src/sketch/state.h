@@ -39,14 +39,25 @@ struct weir_sketch {
 
     uint64_t zero; /* weight of the zero bin */
     struct weir_alloc alloc;
-    struct wr_store *neg; /* of magnitudes; NULL until a negative value comes */
+    struct wr_store *neg;               /* of magnitudes; NULL until a negative value comes */
+    const struct weir_mapping *mapping; /* held */
     uint32_t max_bins;
     uint8_t grid;
+    bool loose;   /* the extremes came with foreign bins, and may lie outside them */
+    bool derived; /* sum, minimum or maximum is derived from bins */
     uint8_t inline_bins[WR_STORE_INLINE];
 };
 
 _Static_assert(sizeof(struct weir_sketch) <= 128, "weir/sketch.h promises this");
 _Static_assert(offsetof(struct weir_sketch, zero) == 64, "the record path is one line");
+
+/* The bin of a duration above 0. */
+WR_INLINE int32_t wr_sketch_index_ns(const struct weir_sketch *sk, int64_t duration_ns)
+{
+    if (WR_LIKELY(sk->mapping == &wr_mapping_default))
+        return wr_mapping_index_ns(duration_ns);
+    return wr_mapping_index_duration(sk->mapping, duration_ns);
+}
 
 /* The options with defaults filled in. WEIR_OK or WEIR_EINVAL. opts may be NULL. */
 int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_opts *ret_opts);

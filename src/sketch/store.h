@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 
-#define WR_STORE_INLINE 24u /* bytes of the block that lives in the sketch's header */
+#define WR_STORE_INLINE 16u /* bytes of the block that lives in the sketch's header */
 #define WR_STORE_SHIFT 20u  /* whole weights */
 
 /*
