@@ -34,6 +34,17 @@ struct wr_walk {
     uint32_t at;  /* the lines up to here are in sum */
     uint64_t sum; /* in units of the counters */
 };
+/* From the lowest bin of w->run, or from the highest. */
+static inline void wr_walk_from_low(struct wr_walk *w)
+{
+    w->at = w->run.begin;
+    w->sum = 0;
+}
+static inline void wr_walk_from_high(struct wr_walk *w)
+{
+    w->at = w->run.end;
+    w->sum = 0;
+}
 
 /* Where it was reached; weights in units of 2^-20. */
 struct wr_hit {
@@ -42,28 +53,22 @@ struct wr_hit {
     uint64_t weight; /* of this one */
 };
 
-/* From the lowest bin up, from the highest down. */
-struct wr_walk wr_walk_from_low(const struct wr_run *run);
-struct wr_walk wr_walk_from_high(const struct wr_run *run);
 /*
  * On to the first bin with which the weight walked is at least need; need > 0 and not less than
- * the last time. false: the whole run has less; *ret says how much.
+ * the last time. false: the whole run has less; ret->before says how much.
  */
 bool wr_walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 bool wr_walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 /* Sum over the counters, units of 2^-20. */
 uint64_t wr_run_weight(const struct wr_run *run);
 
-/*
- * The steps that go by lines: from at on until the line with which *sum reaches wanted, where they
- * stop before adding it; the end of the run when none does. Each in two ways, for tests.
- */
-typedef uint32_t wr_skip_fn(const struct wr_run *run, uint32_t at, uint64_t wanted, uint64_t *sum);
-wr_skip_fn wr_skip_up_words;
-wr_skip_fn wr_skip_down_words;
+/* The same in each of two ways, for tests. */
+typedef bool wr_walk_fn(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
+wr_walk_fn wr_walk_up_words;
+wr_walk_fn wr_walk_down_words;
 #if defined(__x86_64__)
 #define WR_WALK_AVX2 1
-wr_skip_fn wr_skip_up_avx2;
-wr_skip_fn wr_skip_down_avx2;
+wr_walk_fn wr_walk_up_avx2; /* where the CPU has it */
+wr_walk_fn wr_walk_down_avx2;
 #endif
 #endif
