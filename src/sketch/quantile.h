@@ -6,7 +6,7 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
-#include "sketch/view.h"
+#include "sketch/answer.h"
 
 /* The bin where a rank falls. */
 struct wr_spot {

@@ -4,7 +4,7 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
-#include "sketch/view.h"
+#include "sketch/answer.h"
 
 #include <float.h>
 
@@ -90,7 +90,7 @@ int weir_sketch_min(const struct weir_sketch *sk, double *ret_value)
 {
     if (!sk->weight)
         return WEIR_EEMPTY;
-    *ret_value = wr_view_min(sk);
+    *ret_value = wr_answer_min(sk);
     return WEIR_OK;
 }
 
@@ -98,7 +98,7 @@ int weir_sketch_max(const struct weir_sketch *sk, double *ret_value)
 {
     if (!sk->weight)
         return WEIR_EEMPTY;
-    *ret_value = wr_view_max(sk);
+    *ret_value = wr_answer_max(sk);
     return WEIR_OK;
 }
 
@@ -140,7 +140,7 @@ void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void
         for (int32_t i = hi; i >= lo; i--) {
             const uint64_t weight = wr_store_weight_at(sk->neg, i);
             if (weight)
-                fn(ctx, -wr_view_lower(sk, i + 1), -wr_view_lower(sk, i), weight);
+                fn(ctx, -wr_answer_lower(sk, i + 1), -wr_answer_lower(sk, i), weight);
         }
     }
     if (sk->zero)
@@ -149,7 +149,7 @@ void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void
         for (int32_t i = lo; i <= hi; i++) {
             const uint64_t weight = wr_store_weight_at(&sk->pos, i);
             if (weight)
-                fn(ctx, wr_view_lower(sk, i), wr_view_lower(sk, i + 1), weight);
+                fn(ctx, wr_answer_lower(sk, i), wr_answer_lower(sk, i + 1), weight);
         }
     }
 }

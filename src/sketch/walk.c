@@ -313,3 +313,19 @@ uint64_t wr_run_weight(const struct wr_run *run)
         return all.before + all.weight; /* it reaches even that */
     return all.before;
 }
+
+uint64_t wr_run_weight_upto(const struct wr_run *run, int32_t index)
+{
+    const int64_t wanted = (int64_t)index - run->base + 1; /* counters */
+    if (wanted <= (int64_t)(run->begin >> run->width))
+        return 0;
+    if (wanted >= (int64_t)(run->end >> run->width))
+        return wr_run_weight(run);
+    const uint32_t end = (uint32_t)wanted << run->width;
+    struct wr_run lines = *run;
+    lines.end = end - (end - run->begin) % LINE;
+    uint64_t rest = 0;
+    for (uint32_t at = lines.end; at < end; at += 1u << run->width)
+        rest += wr_counter_get(run->bins, run->width, at >> run->width);
+    return wr_run_weight(&lines) + (rest << run->shift);
+}

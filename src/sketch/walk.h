@@ -61,6 +61,8 @@ bool wr_walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 bool wr_walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 /* Sum over the counters, units of 2^-20. */
 uint64_t wr_run_weight(const struct wr_run *run);
+/* The same of the bins up to index. */
+uint64_t wr_run_weight_upto(const struct wr_run *run, int32_t index);
 
 /* The same in each of two ways, for tests. */
 typedef bool wr_walk_fn(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
