@@ -72,7 +72,7 @@ static double random_magnitude(struct t_rng *r, enum shape shape)
     case WIDE:
         return exp((t_unit(r) - 0.5) * 60);
     case EXTREME:
-        return t_below(r, 20) ? ldexp(1 + t_unit(r), (int)t_below(r, 2040) - 1021) : DBL_MAX;
+        return t_below(r, 20) ? ldexp(1 + t_unit(r), (int)t_below(r, 2020) - 1001) : DBL_MAX;
     case FEW:
         return (double)t_below(r, 6);
     case NARROW:
