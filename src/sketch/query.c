@@ -15,7 +15,7 @@
 enum wr_sign wr_sketch_place(const struct weir_sketch *sk, const union wr_extreme *x,
                              int32_t *ret_index)
 {
-    if (sk->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS) {
         if (x->ns <= 0)
             return WR_ZERO;
         *ret_index = wr_sketch_index_ns(sk, x->ns);
@@ -24,18 +24,41 @@ enum wr_sign wr_sketch_place(const struct weir_sketch *sk, const union wr_extrem
     const double magnitude = fabs(x->value);
     if (!(magnitude > WR_MAPPING_ZERO_MAX))
         return WR_ZERO;
-    *ret_index = wr_mapping_index(sk->mapping, magnitude);
+    *ret_index = wr_index_value(wr_sketch_mapping(sk), magnitude);
     return x->value > 0 ? WR_POSITIVE : WR_NEGATIVE;
 }
 
-bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
+const struct wr_store *wr_sketch_positive(const struct weir_sketch *sk, struct wr_view *view)
 {
-    if (sk->loose)
-        return wr_store_used(&sk->pos, ret_lo, ret_hi);
+    if (!(sk->flags & WR_SK_LIST)) {
+        view->store = wr_sketch_take(sk);
+        return &view->store;
+    }
+    uint8_t *const counters = (uint8_t *)view->counters;
+    int32_t lo;
+    int32_t hi;
+    view->store = (struct wr_store){.bins = counters, .shift = WR_STORE_SHIFT};
+    if (!wr_list_range(sk, &lo, &hi))
+        return &view->store;
+    const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
+    view->store.base = lo;
+    view->store.cap = (uint32_t)hi - (uint32_t)lo + 1;
+    view->store.bytes = (view->store.cap + 7) / 8 * 8;
+    memset(counters, 0, view->store.bytes);
+    for (size_t k = 0; k < sk->cap; k++)
+        counters[wr_list_at(sk, k) - less]++;
+    return &view->store;
+}
+
+bool wr_sketch_pos_range(const struct weir_sketch *sk, const struct wr_store *pos, int32_t *ret_lo,
+                         int32_t *ret_hi)
+{
+    if (sk->flags & (WR_SK_LOOSE | WR_SK_LIST))
+        return wr_store_used(pos, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->max, ret_hi) != WR_POSITIVE)
         return false;
     int32_t lo;
-    *ret_lo = sk->pos.base;
+    *ret_lo = pos->base;
     if (wr_sketch_place(sk, &sk->min, &lo) == WR_POSITIVE && lo > *ret_lo)
         *ret_lo = lo;
     return true;
@@ -43,12 +66,13 @@ bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t 
 
 bool wr_sketch_neg_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
-    if (sk->loose)
-        return sk->neg && wr_store_used(sk->neg, ret_lo, ret_hi);
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    if (!neg || sk->flags & WR_SK_LOOSE)
+        return neg && wr_store_used(neg, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->min, ret_hi) != WR_NEGATIVE)
         return false;
     int32_t lo;
-    *ret_lo = sk->neg->base;
+    *ret_lo = neg->base;
     if (wr_sketch_place(sk, &sk->max, &lo) == WR_NEGATIVE && lo > *ret_lo)
         *ret_lo = lo;
     return true;
@@ -61,7 +85,12 @@ uint64_t weir_sketch_weight(const struct weir_sketch *sk)
 
 uint64_t weir_sketch_bins_weight(const struct weir_sketch *sk)
 {
-    return sk->zero + wr_store_weight(&sk->pos) + (sk->neg ? wr_store_weight(sk->neg) : 0);
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    const uint64_t others = wr_sketch_zero(sk) + (neg ? wr_store_weight(neg) : 0);
+    if (sk->flags & WR_SK_LIST)
+        return others + sk->cap * (uint64_t)WEIR_WEIGHT_ONE;
+    const struct wr_store pos = wr_sketch_take(sk);
+    return others + wr_store_weight(&pos);
 }
 
 void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *ret_lo)
@@ -74,7 +103,7 @@ void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *r
 
 double weir_sketch_sum(const struct weir_sketch *sk)
 {
-    if (sk->grid != WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS) {
         double hi;
         double lo;
         wr_sketch_sum_split(sk, &hi, &lo);
@@ -85,14 +114,14 @@ double weir_sketch_sum(const struct weir_sketch *sk)
 
 struct weir_u128 weir_sketch_sum_ns(const struct weir_sketch *sk)
 {
-    if (sk->grid != WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS)
         return (struct weir_u128){0, 0};
     return (struct weir_u128){.lo = (uint64_t)sk->sum.ns, .hi = (uint64_t)(sk->sum.ns >> 64)};
 }
 
 static double answer_of(const struct weir_sketch *sk, const union wr_extreme *x)
 {
-    return sk->grid == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
+    return wr_sketch_grid(sk) == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
 }
 
 int weir_sketch_min(const struct weir_sketch *sk, double *ret_value)
@@ -197,49 +226,53 @@ static bool walk_down(const struct wr_store *st, int32_t lo, int32_t hi, uint64_
 /* Nanoseconds that are binned as such are answered in seconds. */
 static double to_answer(const struct weir_sketch *sk, double v)
 {
-    return sk->grid == WEIR_GRID_NS && sk->mapping->kind != WEIR_MAPPING_BASE2 ? v / 1e9 : v;
+    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
 }
 
 static double bin_value(const struct weir_sketch *sk, int32_t index)
 {
-    return to_answer(sk, weir_mapping_value(sk->mapping, index));
+    return to_answer(sk, weir_mapping_value(wr_sketch_mapping(sk), index));
 }
 
 static double bin_lower(const struct weir_sketch *sk, int32_t index)
 {
-    return to_answer(sk, weir_mapping_lower(sk->mapping, index));
+    return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
 }
 
 /* The first bin, in order of value, whose cumulative weight is above rank. */
-static double find_from_bottom(const struct weir_sketch *sk, uint64_t rank)
+static double find_from_bottom(const struct weir_sketch *sk, const struct wr_store *pos,
+                               uint64_t rank)
 {
     uint64_t need = rank + 1;
     int32_t lo;
     int32_t hi;
     int32_t index;
-    if (wr_sketch_neg_range(sk, &lo, &hi) && walk_down(sk->neg, lo, hi, &need, &index))
+    if (wr_sketch_neg_range(sk, &lo, &hi) &&
+        walk_down(wr_sketch_negative(sk), lo, hi, &need, &index))
         return -bin_value(sk, index);
-    if (need <= sk->zero)
+    if (need <= wr_sketch_zero(sk))
         return 0;
-    need -= sk->zero;
-    if (wr_sketch_pos_range(sk, &lo, &hi) && walk_up(&sk->pos, lo, hi, &need, &index))
+    need -= wr_sketch_zero(sk);
+    if (wr_sketch_pos_range(sk, pos, &lo, &hi) && walk_up(pos, lo, hi, &need, &index))
         return bin_value(sk, index);
     return answer_of(sk, &sk->max); /* never: rank < weight */
 }
 
 /* The same bin, seen from the top: the highest from which weight - rank lie at or above it. */
-static double find_from_top(const struct weir_sketch *sk, uint64_t rank)
+static double find_from_top(const struct weir_sketch *sk, const struct wr_store *pos, uint64_t rank)
 {
     uint64_t need = sk->weight - rank;
     int32_t lo;
     int32_t hi;
     int32_t index;
-    if (wr_sketch_pos_range(sk, &lo, &hi) && walk_down(&sk->pos, lo, hi, &need, &index))
+    if (wr_sketch_pos_range(sk, pos, &lo, &hi) && walk_down(pos, lo, hi, &need, &index))
         return bin_value(sk, index);
-    if (need <= sk->zero)
+    if (need <= wr_sketch_zero(sk))
         return 0;
-    need -= sk->zero;
-    if (wr_sketch_neg_range(sk, &lo, &hi) && walk_up(sk->neg, lo, hi, &need, &index))
+    need -= wr_sketch_zero(sk);
+    if (wr_sketch_neg_range(sk, &lo, &hi) && walk_up(wr_sketch_negative(sk), lo, hi, &need, &index))
         return -bin_value(sk, index);
     return answer_of(sk, &sk->min); /* never: rank >= 0 */
 }
@@ -259,7 +292,9 @@ int weir_sketch_quantile(const struct weir_sketch *sk, double q, double *ret_val
         v = max;
     } else {
         const uint64_t rank = rank_of(sk->weight, q);
-        v = rank < sk->weight / 2 ? find_from_bottom(sk, rank) : find_from_top(sk, rank);
+        struct wr_view view;
+        const struct wr_store *const pos = wr_sketch_positive(sk, &view);
+        v = rank < sk->weight / 2 ? find_from_bottom(sk, pos, rank) : find_from_top(sk, pos, rank);
     }
     if (v < min)
         v = min;
@@ -271,50 +306,53 @@ int weir_sketch_quantile(const struct weir_sketch *sk, double q, double *ret_val
 
 double weir_sketch_accuracy(const struct weir_sketch *sk)
 {
-    return sk->mapping->accuracy;
+    return wr_sketch_mapping(sk)->accuracy;
 }
 
 const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk)
 {
-    return sk->mapping;
+    return wr_sketch_mapping(sk);
 }
 
 bool weir_sketch_is_exact(const struct weir_sketch *sk)
 {
-    return !sk->derived;
+    return !(sk->flags & WR_SK_DERIVED);
 }
 
 uint32_t weir_sketch_grid(const struct weir_sketch *sk)
 {
-    return sk->grid;
+    return wr_sketch_grid(sk);
 }
 
 size_t weir_sketch_bytes(const struct weir_sketch *sk)
 {
-    size_t bytes = sizeof *sk;
-    if (sk->pos.bytes != WR_STORE_INLINE)
-        bytes += sk->pos.bytes;
-    if (sk->neg)
-        bytes += sizeof *sk->neg + sk->neg->bytes;
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    size_t bytes = sizeof *sk + wr_store_bytes(sk->size);
+    if (kind->home == WR_KIND_BEHIND || kind->home == WR_KIND_APART)
+        bytes += sizeof *kind;
+    if (sk->flags & WR_SK_REST)
+        bytes += sizeof *sk->of.rest + sk->of.rest->neg.bytes;
     return bytes;
 }
 
 void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void *ctx)
 {
+    struct wr_view view;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &view);
     int32_t lo;
     int32_t hi;
     if (wr_sketch_neg_range(sk, &lo, &hi)) {
         for (int32_t i = hi; i >= lo; i--) {
-            const uint64_t weight = wr_store_weight_at(sk->neg, i);
+            const uint64_t weight = wr_store_weight_at(wr_sketch_negative(sk), i);
             if (weight)
                 fn(ctx, -bin_lower(sk, i + 1), -bin_lower(sk, i), weight);
         }
     }
-    if (sk->zero)
-        fn(ctx, 0, 0, sk->zero);
-    if (wr_sketch_pos_range(sk, &lo, &hi)) {
+    if (wr_sketch_zero(sk))
+        fn(ctx, 0, 0, wr_sketch_zero(sk));
+    if (wr_sketch_pos_range(sk, pos, &lo, &hi)) {
         for (int32_t i = lo; i <= hi; i++) {
-            const uint64_t weight = wr_store_weight_at(&sk->pos, i);
+            const uint64_t weight = wr_store_weight_at(pos, i);
             if (weight)
                 fn(ctx, bin_lower(sk, i), bin_lower(sk, i + 1), weight);
         }

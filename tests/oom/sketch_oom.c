@@ -155,14 +155,14 @@ static int use_pool(const struct weir_alloc *alloc, void *ctx)
 {
     (void)ctx;
     const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_NS);
-    struct wr_sketch_pool *pool;
-    int r = wr_sketch_pool_new(&o, 100, &pool);
+    struct weir_sketch_pool *pool;
+    int r = weir_sketch_pool_new(&o, 100, &pool);
     if (r != WEIR_OK)
         return r;
     struct weir_sketch *out[40];
     int n = 0;
     for (; n < 40; n++) {
-        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : wr_sketch_pool_get(pool, 0);
+        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : weir_sketch_pool_get(pool, 0);
         r = out[n] ? weir_sketch_add_ns(out[n], INT64_C(1000) << n, 300 * ONE) : WEIR_ENOMEM;
         if (r == WEIR_OK)
             r = weir_sketch_add_ns(out[n], INT64_C(9000) << n, ONE);
@@ -170,11 +170,11 @@ static int use_pool(const struct weir_alloc *alloc, void *ctx)
             break;
     }
     if (n < 40)
-        wr_sketch_pool_put(pool, out[n]);
+        weir_sketch_pool_put(pool, out[n]);
     for (int i = 0; i < n; i++)
-        wr_sketch_pool_put(pool, out[i]); /* cannot fail: without room it frees */
-    wr_sketch_pool_trim(pool);
-    wr_sketch_pool_free(pool);
+        weir_sketch_pool_put(pool, out[i]); /* cannot fail: without room it frees */
+    weir_sketch_pool_trim(pool);
+    weir_sketch_pool_free(pool);
     return r;
 }
 
