@@ -281,3 +281,8 @@ int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
         sk->flags |= WR_SK_DERIVED;
     return WEIR_OK;
 }
+
+const struct weir_alloc *wr_bins_alloc(const struct weir_sketch *sk)
+{
+    return &wr_sketch_kind(sk)->alloc;
+}

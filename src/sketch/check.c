@@ -40,8 +40,8 @@ bool wr_sketch_check(const struct weir_sketch *sk)
         return false;
     if (sk->weight && !check_extremes(sk))
         return false;
-    struct wr_view view;
-    const struct wr_store *const store = wr_sketch_positive(sk, &view);
+    struct wr_spread spread;
+    const struct wr_store *const store = wr_sketch_positive(sk, &spread);
     int32_t lo = 0;
     int32_t hi = 0;
     const bool pos = wr_sketch_pos_range(sk, store, &lo, &hi);

@@ -116,8 +116,8 @@ static size_t plan_bytes(const struct weir_sketch *sk, const struct plan *p)
 
 size_t weir_sketch_encoded_bytes(const struct weir_sketch *sk)
 {
-    struct wr_view view;
-    const struct wr_store *const pos = wr_sketch_positive(sk, &view);
+    struct wr_spread spread;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &spread);
     struct plan p;
     make_plan(sk, pos, &p);
     return plan_bytes(sk, &p);
@@ -220,8 +220,8 @@ static uint8_t *put_totals(uint8_t *at, const struct weir_sketch *sk, const stru
 
 int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap, size_t *ret_bytes)
 {
-    struct wr_view view;
-    const struct wr_store *const pos = wr_sketch_positive(sk, &view);
+    struct wr_spread spread;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &spread);
     struct plan p;
     make_plan(sk, pos, &p);
     const size_t bytes = plan_bytes(sk, &p);

@@ -60,7 +60,7 @@ bool weir_sketch_equal(const struct weir_sketch *a, const struct weir_sketch *b)
     if ((a->flags ^ b->flags) & (WR_SK_LOOSE | WR_SK_DERIVED) ||
         !same_bits(wr_sketch_inherited(a), wr_sketch_inherited(b)) || !same_totals(a, b))
         return false;
-    struct wr_view view[2];
-    return same_store(wr_sketch_positive(a, &view[0]), wr_sketch_positive(b, &view[1])) &&
+    struct wr_spread spread[2];
+    return same_store(wr_sketch_positive(a, &spread[0]), wr_sketch_positive(b, &spread[1])) &&
            same_store(wr_sketch_negative(a), wr_sketch_negative(b));
 }

@@ -471,9 +471,9 @@ static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
     const bool joined =
         dst->flags & src->flags & WR_SK_LIST && (!neg || !neg->cap) && wr_list_join(dst, src);
     if (!joined) {
-        struct wr_view view;
+        struct wr_spread spread;
         struct merge m;
-        const struct wr_store *const pos = wr_sketch_positive(src, &view);
+        const struct wr_store *const pos = wr_sketch_positive(src, &spread);
         int r = dst->flags & WR_SK_LIST ? wr_list_spread(dst) : WEIR_OK;
         if (r == WEIR_OK)
             r = merge_prepare(dst, pos, neg, &m);

@@ -20,8 +20,6 @@
 #include "sketch/sketch.h"
 #include "sketch/store.h"
 
-__extension__ typedef unsigned __int128 wr_uint128;
-
 /* A minimum or maximum: exact, in the unit recorded. */
 union wr_extreme {
     int64_t ns;
@@ -135,12 +133,12 @@ void wr_sketch_strip(struct weir_sketch *sk);
  * give equal bits. Finite: past DBL_MAX it stays there. */
 void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *ret_lo);
 
-/* The positive bins as counters. A list is spread out in the view. */
-struct wr_view {
+/* The positive bins as counters. A list is spread out in the memory given. */
+struct wr_spread {
     struct wr_store store;
     uint64_t counters[WR_LIST_SPAN / 8];
 };
-const struct wr_store *wr_sketch_positive(const struct weir_sketch *sk, struct wr_view *view);
+const struct wr_store *wr_sketch_positive(const struct weir_sketch *sk, struct wr_spread *spread);
 /* The negative bins, by magnitude; NULL: there never were any. */
 WR_INLINE const struct wr_store *wr_sketch_negative(const struct weir_sketch *sk)
 {
