@@ -35,6 +35,7 @@ void wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping)
 {
     WR_ASSERT(sk->grid == WEIR_GRID_VALUE);
     weir_sketch_clear(sk);
+    sk->loose = true; /* there will be bins before there are extremes: a failure clears them too */
     if (weir_mapping_equal(sk->mapping, mapping))
         return;
     const struct weir_mapping *const old = sk->mapping;
