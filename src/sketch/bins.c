@@ -11,6 +11,8 @@
 #include <float.h>
 #include <math.h>
 
+enum { SMALL_CHUNK = 64 };
+
 bool wr_bins_range(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t *ret_lo,
                    int32_t *ret_hi)
 {
@@ -24,6 +26,22 @@ void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t 
     const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &sk->pos : sk->neg;
     for (size_t i = 0; i < n; i++)
         ret_weights[i] = st ? wr_store_weight_at(st, lo + (int32_t)i) : 0;
+}
+
+bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
+                        uint16_t *ret_counts)
+{
+    uint64_t weights[SMALL_CHUNK];
+    uint64_t bits = 0;
+    for (size_t done = 0; done < n; done += SMALL_CHUNK) {
+        const size_t m = n - done < SMALL_CHUNK ? n - done : SMALL_CHUNK;
+        wr_bins_read(sk, sign, (int32_t)((uint32_t)lo + (uint32_t)done), m, weights);
+        for (size_t i = 0; i < m; i++) {
+            bits |= weights[i];
+            ret_counts[done + i] = (uint16_t)(weights[i] >> 20);
+        }
+    }
+    return (bits & (WEIR_WEIGHT_ONE - 1)) == 0 && bits >> 20 <= UINT16_MAX;
 }
 
 uint64_t wr_bins_zero(const struct weir_sketch *sk)
