@@ -80,10 +80,9 @@ int wr_codec_begin(struct wr_codec_bins *b, struct weir_sketch *sk,
     const bool log =
         weir_mapping_kind(m) == WEIR_MAPPING_LOG || weir_mapping_kind(m) == WEIR_MAPPING_BASE2;
     b->minus += ceil;
-    if (log || !ceil)
-        wr_bins_begin(sk, m);
+    const int r = log || !ceil ? wr_bins_begin(sk, m) : WEIR_EVERSION;
     weir_mapping_unref(made);
-    return log || !ceil ? WEIR_OK : WEIR_EVERSION;
+    return r;
 }
 
 int wr_codec_weight_any(struct wr_codec_bins *b, double count, uint64_t *ret_weight)
@@ -140,14 +139,7 @@ int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t fi
     if (first < INT32_MIN || first > INT32_MAX || n - 1 > (size_t)(INT32_MAX - first) ||
         !own_index(b, first, &own) || !own_index(b, first + (int64_t)n - 1, &last))
         return WEIR_EFORMAT;
-    while (n && !weights[n - 1]) /* padding is not worth memory */
-        n--;
-    for (; n && !weights[0]; n--, own++)
-        weights++;
-    int r = WEIR_OK;
-    for (size_t i = 0; i < n && r == WEIR_OK; i++)
-        r = wr_bins_add(b->sk, sign, own + (int32_t)i, weights[i]);
-    return r;
+    return wr_bins_add_run(b->sk, sign, own, weights, n);
 }
 
 /* Statistics that no values with these bins can have are left out. */
@@ -270,8 +262,10 @@ static int decode_foreign(const struct codec *c, const struct weir_codec_opts *o
     const struct weir_mapping *const had = weir_mapping_ref(weir_sketch_mapping(sk));
     weir_sketch_clear(sk);
     const int r = c->decode(opts, bytes ? src : none, bytes, sk, where);
-    if (r != WEIR_OK)
-        wr_bins_begin(sk, had);
+    if (r != WEIR_OK) {
+        WR_IGNORE(wr_bins_begin(sk, had)); /* it held that before, so it has room for it */
+        weir_sketch_clear(sk);
+    }
     weir_mapping_unref(had);
     return r;
 }
