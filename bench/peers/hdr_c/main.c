@@ -21,9 +21,10 @@
 int hdr_encode_compressed(struct hdr_histogram *h, uint8_t **bytes, size_t *len);
 int hdr_decode_compressed(uint8_t *bytes, size_t len, struct hdr_histogram **histogram);
 
-enum { N = 1000000, MANY = 30000, FILL_PASSES = 5, CLEARED = 16, CLEARED_SAMPLES = 1000 };
+enum { N = 1000000, PASS = N / 4, MANY = 30000, FILL_PASSES = 20 };
+enum { CLEARED = 16, CLEARED_SAMPLES = 1000 };
 #define HIGHEST INT64_C(3600000000)
-#define LONG_ENOUGH_NS 10e6
+#define LONG_ENOUGH_NS 5e6
 
 struct run {
     int64_t *values;
@@ -85,7 +86,7 @@ typedef void body_fn(struct run *r);
 static double time_calls(struct run *r, body_fn *body)
 {
     body(r);
-    for (size_t calls = 1;; calls *= 4) {
+    for (size_t calls = 1;; calls *= 2) {
         const double from = now_ns();
         for (size_t i = 0; i < calls; i++)
             body(r);
@@ -101,14 +102,16 @@ static void record_all(struct run *r)
         (void)hdr_record_value(r->hot, r->values[i]);
 }
 
-/* Values turned by the number of the pass: no series gets the same ones again. */
+/* A quarter of the values, turned at each start over: no series gets the same ones again. */
 static void record_many(struct run *r)
 {
-    const size_t turn = r->pass++ * 104729 % N;
-    for (size_t i = 0; i < N; i++) {
-        const size_t k = i + turn;
-        (void)hdr_record_value(r->many[r->series[i]], r->values[k < N ? k : k - N]);
+    const size_t from = r->pass * PASS % N;
+    size_t k = (from + r->pass * PASS / N * 104729) % N;
+    for (size_t i = from; i < from + PASS; i++) {
+        (void)hdr_record_value(r->many[r->series[i]], r->values[k]);
+        k = k + 1 < N ? k + 1 : 0;
     }
+    r->pass++;
 }
 
 static double random_30k(struct run *r, bool emptied)
@@ -131,7 +134,7 @@ static double random_30k(struct run *r, bool emptied)
     const double spent = now_ns() - from;
     if (emptied)
         r->pass = 0;
-    return spent / N;
+    return spent / PASS;
 }
 
 static void merge(struct run *r)
@@ -174,7 +177,7 @@ static double clear(const struct run *r)
     size_t rounds = 0;
     for (size_t i = 0; i < CLEARED; i++)
         h[i] = histogram();
-    for (; spent < LONG_ENOUGH_NS / 10; rounds++) {
+    for (; spent < LONG_ENOUGH_NS / 5; rounds++) {
         for (size_t i = 0; i < CLEARED; i++) {
             for (size_t k = 0; k < CLEARED_SAMPLES; k++)
                 (void)hdr_record_value(h[i], r->values[i * CLEARED_SAMPLES + k]);

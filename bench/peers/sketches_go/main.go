@@ -31,11 +31,12 @@ import (
 )
 
 const (
-	fillPasses     = 5
-	passes1m       = 2 // full ones would need 4 GB
+	passValues     = 250000
+	fillPasses     = 20
+	passes1m       = 8 // full ones would need 4 GB
 	cleared        = 256
 	clearedSamples = 1000
-	longEnoughNs   = 10e6
+	longEnoughNs   = 5e6
 )
 
 func fail(err error) {
@@ -55,7 +56,7 @@ func cpuNs() float64 {
 func timeCalls(body func()) float64 {
 	body()
 	runtime.GC()
-	for calls := 1; ; calls *= 4 {
+	for calls := 1; ; calls *= 2 {
 		from := cpuNs()
 		for i := 0; i < calls; i++ {
 			body()
@@ -104,7 +105,7 @@ type peer[S sketch] struct {
 	make func() S
 	// all of these loop inside, so that no call goes through a function value
 	insert     func(S, []float64)
-	insertMany func(all []S, series []uint32, values []float64, turn int)
+	insertMany func(all []S, series []uint32, values []float64, first int)
 
 	hot, full, into S
 	many            []S
@@ -118,14 +119,17 @@ func (p *peer[S]) filled(from, count int) S {
 	return s
 }
 
-// Values turned by the number of the pass: no series gets the same ones again. A million of them
-// do, every other pass, so that they are done with growing.
+// A quarter of the values, turned at each start over: no series gets the same ones again. A million
+// of them do, every other time, so that they are done with growing.
 func (p *peer[S]) insertPass(series []uint32) {
-	turn := p.pass
+	at := p.pass * passValues
+	turn := at / len(p.values)
 	if len(p.many) == 1000000 {
-		turn %= passes1m
+		turn = p.pass % passes1m * passValues / len(p.values)
 	}
-	p.insertMany(p.many, series, p.values, turn*104729%len(p.values))
+	at %= len(p.values)
+	first := (at + turn*104729) % len(p.values)
+	p.insertMany(p.many, series[at:at+passValues], p.values, first)
 	p.pass++
 }
 
@@ -152,12 +156,12 @@ func (p *peer[S]) random(series []uint32, count, passes int) float64 {
 	runtime.GC()
 	from := cpuNs()
 	p.insertPass(series)
-	return (cpuNs() - from) / float64(len(series))
+	return (cpuNs() - from) / passValues
 }
 
 func (p *peer[S]) randomList() float64 {
 	p.fresh(30000)
-	if p.pass == 0 { // capacity, which clearing keeps
+	for p.pass < 4 { // capacity, which clearing keeps
 		p.insertPass(p.series30k)
 	}
 	for _, s := range p.many {
@@ -167,7 +171,7 @@ func (p *peer[S]) randomList() float64 {
 	runtime.GC()
 	from := cpuNs()
 	p.insertPass(p.series30k)
-	return (cpuNs() - from) / float64(len(p.series30k))
+	return (cpuNs() - from) / passValues
 }
 
 func (p *peer[S]) clear() float64 {
@@ -176,7 +180,7 @@ func (p *peer[S]) clear() float64 {
 		all[i] = p.make()
 	}
 	spent, rounds := 0.0, 0
-	for ; rounds < 20; rounds++ {
+	for ; rounds < 8; rounds++ {
 		for i, s := range all {
 			p.insert(s, p.values[i*clearedSamples:(i+1)*clearedSamples])
 		}
@@ -252,13 +256,12 @@ func insertDD(s *ddsketch.DDSketch, values []float64) {
 	}
 }
 
-func insertManyDD(all []*ddsketch.DDSketch, series []uint32, values []float64, turn int) {
-	for i, at := range series {
-		k := i + turn
-		if k >= len(values) {
-			k -= len(values)
+func insertManyDD(all []*ddsketch.DDSketch, series []uint32, values []float64, first int) {
+	for _, at := range series {
+		_ = all[at].Add(values[first])
+		if first++; first == len(values) {
+			first = 0
 		}
-		_ = all[at].Add(values[k])
 	}
 }
 
@@ -349,13 +352,12 @@ func insertExpo(s *structure.Float64, values []float64) {
 	}
 }
 
-func insertManyExpo(all []*structure.Float64, series []uint32, values []float64, turn int) {
-	for i, at := range series {
-		k := i + turn
-		if k >= len(values) {
-			k -= len(values)
+func insertManyExpo(all []*structure.Float64, series []uint32, values []float64, first int) {
+	for _, at := range series {
+		all[at].Update(values[first])
+		if first++; first == len(values) {
+			first = 0
 		}
-		all[at].Update(values[k])
 	}
 }
 

@@ -35,11 +35,12 @@ import java.util.function.Supplier;
 public final class SketchesJava {
   private static final int MANY = 30_000;
   private static final int MILLION = 1_000_000;
-  private static final int FILL_PASSES = 5;
-  private static final int PASSES_1M = 2; // full ones would need 4 GB
+  private static final int PASS = 250_000;
+  private static final int FILL_PASSES = 20;
+  private static final int PASSES_1M = 8; // full ones would need 4 GB
   private static final int CLEARED = 256;
   private static final int CLEARED_SAMPLES = 1000;
-  private static final double LONG_ENOUGH_NS = 10e6;
+  private static final double LONG_ENOUGH_NS = 5e6;
   private static final double WARM_NS = 400e6;
   private static final double[] QUANTILES = {0.5, 0.9, 0.95, 0.99};
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
@@ -122,7 +123,7 @@ public final class SketchesJava {
     do {
       body.run();
     } while (nowNs() < until);
-    for (long calls = 1; ; calls *= 4) {
+    for (long calls = 1; ; calls *= 2) {
       double from = nowNs();
       for (long i = 0; i < calls; i++) {
         body.run();
@@ -135,14 +136,16 @@ public final class SketchesJava {
   }
 
   /**
-   * Values turned by the number of the pass: no series gets the same ones again. A million of them
-   * do, every other pass, so that they are done with growing.
+   * A quarter of the values, turned at each start over: no series gets the same ones again. A
+   * million of them do, every other time, so that they are done with growing.
    */
   private void insertPass(int[] series) {
-    int turn = (int) ((many.length == MILLION ? pass % PASSES_1M : pass) * 104_729L % values.length);
-    for (int i = 0; i < series.length; i++) {
-      int k = i + turn;
-      many[series[i]].accept(values[k < values.length ? k : k - values.length]);
+    long at = (many.length == MILLION ? pass % PASSES_1M : pass) * (long) PASS;
+    int from = (int) (at % values.length);
+    int k = (int) ((from + at / values.length * 104_729) % values.length);
+    for (int i = from; i < from + PASS; i++) {
+      many[series[i]].accept(values[k]);
+      k = k + 1 < values.length ? k + 1 : 0;
     }
     pass++;
   }
@@ -150,7 +153,7 @@ public final class SketchesJava {
   private double timePass(int[] series) {
     double from = nowNs();
     insertPass(series);
-    return (nowNs() - from) / series.length;
+    return (nowNs() - from) / PASS;
   }
 
   private void fresh(int count) {
@@ -179,7 +182,7 @@ public final class SketchesJava {
 
   private double randomList() {
     fresh(MANY);
-    if (pass == 0) { // capacity, which clearing keeps
+    while (pass < 4) { // capacity, which clearing keeps
       insertPass(series30k);
     }
     for (DDSketch s : many) {
@@ -196,7 +199,7 @@ public final class SketchesJava {
     }
     double spent = 0;
     int rounds = 0;
-    for (int r = -20; r < 20; r++) {
+    for (int r = warm.add("clear") ? -20 : 0; r < 8; r++) {
       for (int i = 0; i < CLEARED; i++) {
         insert(all[i], i * CLEARED_SAMPLES, CLEARED_SAMPLES);
       }

@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use datasketches::common::SearchCriteria::Inclusive;
 use datasketches::kll::{KllFloat, KllSketch};
 
-const FILL_PASSES: usize = 5;
-const PASSES_1M: usize = 2; // full ones would need 4 GB
+const PASS: usize = 250_000;
+const FILL_PASSES: usize = 20;
+const PASSES_1M: usize = 8; // full ones would need 4 GB
 const CLEARED: usize = 256;
 const CLEARED_SAMPLES: usize = 1000;
-const LONG_ENOUGH_NS: f64 = 10e6;
+const LONG_ENOUGH_NS: f64 = 5e6;
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
 
 /// Bytes that are held. One thread: no need of atomic additions.
@@ -81,7 +82,7 @@ fn time_calls(mut body: impl FnMut()) -> f64 {
         if spent >= LONG_ENOUGH_NS {
             return spent / calls as f64;
         }
-        calls *= 4;
+        calls *= 2;
     }
 }
 
@@ -272,25 +273,20 @@ impl<S: Sketch> Run<S> {
         }
     }
 
-    /// Values turned by the number of the pass: no series gets the same ones again. A million of
-    /// them do, every other pass, so that they are done with growing.
+    /// A quarter of the values, turned at each start over: no series gets the same ones again. A
+    /// million of them do, every other time, so that they are done with growing.
     fn insert_pass(&mut self) {
-        let million = self.many.len() == 1_000_000;
-        let turn = if million {
-            self.pass % PASSES_1M
-        } else {
-            self.pass
-        };
         let n = self.values.len();
-        let turn = turn * 104_729 % n;
-        let series = if million {
-            &self.series_1m
+        let (series, pass) = if self.many.len() == 1_000_000 {
+            (&self.series_1m, self.pass % PASSES_1M)
         } else {
-            &self.series_30k
+            (&self.series_30k, self.pass)
         };
-        for (i, at) in series.iter().enumerate() {
-            let k = i + turn;
-            self.many[*at as usize].add(self.values[if k < n { k } else { k - n }]);
+        let from = pass * PASS % n;
+        let mut k = (from + pass * PASS / n * 104_729) % n;
+        for at in &series[from..from + PASS] {
+            self.many[*at as usize].add(self.values[k]);
+            k = if k + 1 < n { k + 1 } else { 0 };
         }
         self.pass += 1;
     }
@@ -298,7 +294,7 @@ impl<S: Sketch> Run<S> {
     fn time_pass(&mut self) -> Option<f64> {
         let from = now_ns();
         self.insert_pass();
-        Some((now_ns() - from) / self.values.len() as f64)
+        Some((now_ns() - from) / PASS as f64)
     }
 
     fn fresh(&mut self, count: usize) {
@@ -337,7 +333,7 @@ impl<S: Sketch> Run<S> {
         }
         let mut all: Vec<S> = (0..CLEARED).map(|_| S::new()).collect();
         let (mut spent, mut rounds) = (0.0, 0);
-        while rounds < 20 {
+        while rounds < 8 {
             for (s, values) in all.iter_mut().zip(self.values.chunks(CLEARED_SAMPLES)) {
                 values.iter().for_each(|v| s.add(*v));
             }
@@ -361,7 +357,7 @@ impl<S: Sketch> Run<S> {
     /// Copies are made before the clock starts.
     fn encode_proto(&self) -> Option<f64> {
         self.full.clone().encode_proto()?;
-        let copies: Vec<S> = (0..2000).map(|_| self.full.clone()).collect();
+        let copies: Vec<S> = (0..1000).map(|_| self.full.clone()).collect();
         let count = copies.len() as f64;
         let from = now_ns();
         for s in copies {
