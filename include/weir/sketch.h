@@ -101,6 +101,13 @@ WEIR_API WEIR_NODISCARD int weir_sketch_max(const struct weir_sketch *sk, double
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_quantile(const struct weir_sketch *sk, double q,
                                                  double *ret_value);
+/*
+ * n quantiles at once, in any order: each is what weir_sketch_quantile gives, to the bit, but all
+ * of up to 64 cost one pass over the bins. ret_values may be qs.
+ * Errors, ret_values untouched: those of weir_sketch_quantile.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_quantiles(const struct weir_sketch *sk, const double *qs,
+                                                  size_t n, double *ret_values);
 /* Of its mapping. */
 WEIR_API const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk);
 WEIR_API double weir_sketch_accuracy(const struct weir_sketch *sk);

@@ -126,3 +126,8 @@ int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
     sk->derived = !stats->has_sum || !stats->has_min || !stats->has_max;
     return WEIR_OK;
 }
+
+const struct weir_alloc *wr_bins_alloc(const struct weir_sketch *sk)
+{
+    return &sk->alloc;
+}

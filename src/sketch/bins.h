@@ -46,4 +46,7 @@ WEIR_NODISCARD int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, i
                                uint64_t weight);
 WEIR_NODISCARD int wr_bins_add_zero(struct weir_sketch *sk, uint64_t weight);
 WEIR_NODISCARD int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats);
+
+/* What sk takes its memory from: for a mapping that it is to have. */
+const struct weir_alloc *wr_bins_alloc(const struct weir_sketch *sk);
 #endif
