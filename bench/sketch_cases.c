@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-enum { PASS = BENCH_VALUES / 4, FILL_PASSES = 20, FULL_SAMPLES = 128, TEMPLATES = 64 };
+enum { PASS = BENCH_VALUES / 4, FILL_PASSES = 28, FULL_SAMPLES = 200, TEMPLATES = 64 };
 enum { CLEARED_SAMPLES = 1000, CLEARED_TIMES = 15, BATCH = 4096 };
 
 static const int64_t long_enough_ns = 5000000;

@@ -21,7 +21,7 @@
 int hdr_encode_compressed(struct hdr_histogram *h, uint8_t **bytes, size_t *len);
 int hdr_decode_compressed(uint8_t *bytes, size_t len, struct hdr_histogram **histogram);
 
-enum { N = 1000000, PASS = N / 4, MANY = 30000, FILL_PASSES = 20 };
+enum { N = 1000000, PASS = N / 4, MANY = 30000, FILL_PASSES = 28 };
 enum { CLEARED = 16, CLEARED_SAMPLES = 1000 };
 #define HIGHEST INT64_C(3600000000)
 #define LONG_ENOUGH_NS 5e6

@@ -32,7 +32,7 @@ import (
 
 const (
 	passValues     = 250000
-	fillPasses     = 20
+	fillPasses     = 28
 	passes1m       = 8 // full ones would need 4 GB
 	cleared        = 256
 	clearedSamples = 1000

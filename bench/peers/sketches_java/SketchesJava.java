@@ -36,7 +36,7 @@ public final class SketchesJava {
   private static final int MANY = 30_000;
   private static final int MILLION = 1_000_000;
   private static final int PASS = 250_000;
-  private static final int FILL_PASSES = 20;
+  private static final int FILL_PASSES = 28;
   private static final int PASSES_1M = 8; // full ones would need 4 GB
   private static final int CLEARED = 256;
   private static final int CLEARED_SAMPLES = 1000;

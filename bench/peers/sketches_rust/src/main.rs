@@ -19,7 +19,7 @@ use datasketches::common::SearchCriteria::Inclusive;
 use datasketches::kll::{KllFloat, KllSketch};
 
 const PASS: usize = 250_000;
-const FILL_PASSES: usize = 20;
+const FILL_PASSES: usize = 28;
 const PASSES_1M: usize = 8; // full ones would need 4 GB
 const CLEARED: usize = 256;
 const CLEARED_SAMPLES: usize = 1000;
