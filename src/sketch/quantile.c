@@ -38,7 +38,7 @@ WR_INLINE enum wr_sign sign_of(const struct wr_pass *p)
 WR_INLINE void enter(struct wr_pass *p)
 {
     const enum wr_end end = p->part == 0 ? WR_END_HIGH : WR_END_LOW;
-    wr_answer_run(p->sk, sign_of(p), end, &p->walk.run);
+    wr_view_run(p->sk, sign_of(p), end, &p->room, &p->walk.run);
     if (p->part == 0)
         wr_walk_from_high(&p->walk);
     else
@@ -57,7 +57,7 @@ void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end 
 /* In the part where the pass stands, or else over it. */
 WR_INLINE bool find_in_part(struct wr_pass *p, uint64_t need, struct wr_spot *spot)
 {
-    struct wr_hit hit = {.weight = wr_answer_zero(p->sk)};
+    struct wr_hit hit = {.weight = wr_sketch_zero(p->sk)};
     bool found;
     if (p->part == 0)
         found = wr_walk_down(&p->walk, need - p->before, &hit);
@@ -106,11 +106,11 @@ static double value_of_rank(const struct weir_sketch *sk, uint64_t rank)
     struct wr_walk w;
     struct wr_hit hit;
     struct wr_spot spot;
-    if (!is_nearer_low(sk->weight, rank)) {
-        wr_answer_run(sk, WR_POSITIVE, WR_END_HIGH, &w.run);
+    if (!is_nearer_low(sk->weight, rank) && !(sk->flags & WR_SK_LIST)) {
+        wr_view_counters(sk, WR_POSITIVE, WR_END_HIGH, &w.run);
         wr_walk_from_high(&w);
         if (wr_walk_down(&w, sk->weight - rank, &hit))
-            return wr_answer_value(sk, hit.index);
+            return wr_view_value(sk, hit.index);
     }
     wr_spot_of_rank(sk, rank, &spot);
     return wr_spot_value(sk, &spot);
@@ -120,7 +120,7 @@ double wr_spot_value(const struct weir_sketch *sk, const struct wr_spot *spot)
 {
     if (spot->sign == WR_ZERO)
         return 0;
-    const double v = wr_answer_value(sk, spot->index);
+    const double v = wr_view_value(sk, spot->index);
     return spot->sign == WR_POSITIVE ? v : -v;
 }
 
@@ -137,8 +137,8 @@ int weir_sketch_quantile(const struct weir_sketch *sk, double q, double *ret_val
         return WEIR_EINVAL;
     if (!sk->weight)
         return WEIR_EEMPTY;
-    const double min = wr_answer_min(sk);
-    const double max = wr_answer_max(sk);
+    const double min = wr_view_min(sk);
+    const double max = wr_view_max(sk);
     if (q <= 0) {
         *ret_value = min;
     } else if (q >= 1) {
@@ -170,8 +170,8 @@ static void sort(struct ask *asks, size_t n)
 /* Ranks from the low end while that is nearer, then from the high end down to there. */
 static void answer(const struct weir_sketch *sk, const struct ask *asks, size_t n, double *values)
 {
-    const double min = wr_answer_min(sk);
-    const double max = wr_answer_max(sk);
+    const double min = wr_view_min(sk);
+    const double max = wr_view_max(sk);
     size_t low = 0;
     if (n && is_nearer_low(sk->weight, asks[0].rank)) {
         struct wr_pass p;
@@ -201,9 +201,9 @@ static void answer_some(const struct weir_sketch *sk, const double *qs, size_t n
     for (size_t i = 0; i < n; i++) {
         const double q = qs[i];
         if (q <= 0)
-            values[i] = wr_answer_min(sk);
+            values[i] = wr_view_min(sk);
         else if (q >= 1)
-            values[i] = wr_answer_max(sk);
+            values[i] = wr_view_max(sk);
         else
             asks[asked++] = (struct ask){.rank = wr_rank_of(sk->weight, q), .at = i};
     }

@@ -6,7 +6,7 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
-#include "sketch/answer.h"
+#include "sketch/view.h"
 
 /* The bin where a rank falls. */
 struct wr_spot {
@@ -23,6 +23,7 @@ struct wr_pass {
     unsigned part;       /* 0: the sign at that end, 1: zero, 2: the other sign, 3: past the end */
     uint64_t before;     /* weight of the parts before */
     struct wr_walk walk; /* in parts 0 and 2 */
+    struct wr_view_room room;
 };
 void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from);
 /*

@@ -12,15 +12,17 @@
 /* Weight of the bins of a sign up to index by magnitude. */
 static uint64_t weight_upto(const struct weir_sketch *sk, enum wr_sign sign, int32_t index)
 {
+    struct wr_view_room room;
     struct wr_run run;
-    wr_answer_run(sk, sign, WR_END_LOW, &run);
+    wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight_upto(&run, index);
 }
 
 static uint64_t weight_of(const struct weir_sketch *sk, enum wr_sign sign)
 {
+    struct wr_view_room room;
     struct wr_run run;
-    wr_answer_run(sk, sign, WR_END_LOW, &run);
+    wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight(&run);
 }
 
@@ -28,20 +30,20 @@ static uint64_t weight_of(const struct weir_sketch *sk, enum wr_sign sign)
 static int32_t counted_at(const struct weir_sketch *sk, enum wr_sign sign, int32_t index)
 {
     int32_t floor;
-    return wr_answer_floor(sk, sign, &floor) && index < floor ? floor : index;
+    return wr_view_floor(sk, sign, &floor) && index < floor ? floor : index;
 }
 
 /* Weight of the bins that are not above value, its own among them. */
 static uint64_t weight_at_most(const struct weir_sketch *sk, double value)
 {
     int32_t index;
-    switch (wr_answer_place(sk, value, &index)) {
+    switch (wr_view_place(sk, value, &index)) {
     case WR_POSITIVE:
         index = counted_at(sk, WR_POSITIVE, index);
-        return weight_of(sk, WR_NEGATIVE) + wr_answer_zero(sk) +
+        return weight_of(sk, WR_NEGATIVE) + wr_sketch_zero(sk) +
                weight_upto(sk, WR_POSITIVE, index);
     case WR_ZERO:
-        return weight_of(sk, WR_NEGATIVE) + wr_answer_zero(sk);
+        return weight_of(sk, WR_NEGATIVE) + wr_sketch_zero(sk);
     case WR_NEGATIVE:
         index = counted_at(sk, WR_NEGATIVE, index);
         return weight_of(sk, WR_NEGATIVE) - weight_upto(sk, WR_NEGATIVE, index - 1);
@@ -55,9 +57,9 @@ int weir_sketch_rank(const struct weir_sketch *sk, double value, double *ret_fra
         return WEIR_EINVAL;
     if (!sk->weight)
         return WEIR_EEMPTY;
-    if (value < wr_answer_min(sk))
+    if (value < wr_view_min(sk))
         *ret_fraction = 0;
-    else if (value >= wr_answer_max(sk))
+    else if (value >= wr_view_max(sk))
         *ret_fraction = 1;
     else
         *ret_fraction = (double)weight_at_most(sk, value) / (double)sk->weight;
@@ -80,7 +82,7 @@ static double told(double error)
  */
 static double collapse_error(const struct weir_sketch *sk, enum wr_sign sign, double magnitude)
 {
-    double nearest = sign == WR_POSITIVE ? wr_answer_min(sk) : -wr_answer_max(sk);
+    double nearest = sign == WR_POSITIVE ? wr_view_min(sk) : -wr_view_max(sk);
     if (!weir_sketch_is_exact(sk))
         nearest = 0;
     if (weir_sketch_grid(sk) == WEIR_GRID_NS && nearest < LEAST_NS)
@@ -95,9 +97,9 @@ static double error_at(const struct weir_sketch *sk, double q, uint64_t rank)
     wr_spot_of_rank(sk, rank, &spot);
     if (spot.sign == WR_ZERO)
         return 0;
-    const double error = wr_answer_error(sk);
+    const double error = wr_view_error(sk);
     int32_t floor;
-    if (!wr_answer_floor(sk, spot.sign, &floor) || spot.index > floor)
+    if (!wr_view_floor(sk, spot.sign, &floor) || spot.index > floor)
         return error;
     double answer = 0;
     WR_IGNORE(weir_sketch_quantile(sk, q, &answer)); /* it has one: not empty, q in range */

@@ -51,7 +51,7 @@ static double by_java(const struct weir_sketch *sk, double q)
 static double by_go(const struct weir_sketch *sk, double q)
 {
     struct wr_run run;
-    wr_answer_run(sk, WR_NEGATIVE, WR_END_LOW, &run);
+    wr_view_counters(sk, WR_NEGATIVE, WR_END_LOW, &run);
     const uint64_t negatives = wr_run_weight(&run);
     const double rank = rank_in(sk, q);
     if (!(rank < count_of(negatives)))
@@ -61,8 +61,8 @@ static double by_go(const struct weir_sketch *sk, double q)
     wr_walk_from_low(&w);
     const uint64_t above = units_of(count_of(negatives) - 1 - rank, negatives);
     if (!wr_walk_up(&w, above < negatives ? above + 1 : negatives, &hit))
-        return wr_answer_min(sk); /* never: negatives is what the walk counts */
-    return -wr_answer_value(sk, hit.index);
+        return wr_view_min(sk); /* never: negatives is what the walk counts */
+    return -wr_view_value(sk, hit.index);
 }
 
 static double round_half_even(double v)
@@ -77,7 +77,7 @@ static double round_half_even(double v)
 /* The width of a bin as a factor. */
 static double growth_at(const struct weir_sketch *sk, int32_t index)
 {
-    return wr_answer_lower(sk, index + 1) / wr_answer_lower(sk, index);
+    return wr_view_lower(sk, index + 1) / wr_view_lower(sk, index);
 }
 
 /*
@@ -87,8 +87,8 @@ static double growth_at(const struct weir_sketch *sk, int32_t index)
  */
 static double by_agent(const struct weir_sketch *sk, double q)
 {
-    const double min = wr_answer_min(sk);
-    const double max = wr_answer_max(sk);
+    const double min = wr_view_min(sk);
+    const double max = wr_view_max(sk);
     if (q <= 0)
         return min;
     if (q >= 1)
@@ -100,7 +100,7 @@ static double by_agent(const struct weir_sketch *sk, double q)
     double high = 0;
     if (spot.sign != WR_ZERO) {
         const double growth = growth_at(sk, spot.index);
-        low = wr_answer_lower(sk, spot.index) * sqrt(growth);
+        low = wr_view_lower(sk, spot.index) * sqrt(growth);
         high = low * growth;
     }
     if (spot.sign == WR_NEGATIVE) {
@@ -139,8 +139,8 @@ static double by_prometheus(const struct weir_sketch *sk, double q)
     const double upto = count_of(before + spot.weight);
     const double weight = count_of(spot.weight);
     const double fraction = (low ? rank - (upto - weight) : upto - rank) / weight;
-    const double lower = wr_answer_lower(sk, spot.index);
-    const double upper = wr_answer_lower(sk, spot.index + 1);
+    const double lower = wr_view_lower(sk, spot.index);
+    const double upper = wr_view_lower(sk, spot.index + 1);
     if (spot.sign == WR_POSITIVE)
         return between(lower, upper, fraction);
     return -between(lower, upper, 1 - fraction);
