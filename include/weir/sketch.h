@@ -201,9 +201,10 @@ WEIR_API WEIR_NODISCARD int weir_sketch_rank(const struct weir_sketch *sk, doubl
  * How far, relatively, weir_sketch_quantile(sk, q) can be from the sample of that rank:
  * |answer - sample| <= bound * |sample|, the rounding of doubles included. 0 where the answer is
  * exact: the zero bin (magnitudes up to 2^-1022 count as zeros), and the ends when the extremes
- * were recorded. Elsewhere the mapping's accuracy; where bins collapsed, what the minimum (of
- * negatives: the maximum) leaves possible, which is infinity when it tells nothing. Of what was
- * decoded it holds if the bins and extremes held. Errors: those of weir_sketch_quantile.
+ * were recorded. Elsewhere the mapping's accuracy a, and with what a conversion brought, b:
+ * (1 + a)(1 + b) - 1. Where bins collapsed, what the minimum (of negatives: the maximum) leaves
+ * possible, which is infinity when it tells nothing. Of what was decoded it holds if the bins and
+ * extremes held. O(bins). Errors: those of weir_sketch_quantile.
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_error_bound(const struct weir_sketch *sk, double q,
                                                     double *ret_bound);
