@@ -21,7 +21,9 @@
  * byte and associative to its compensated rounding.
  *
  * Threads: one thread may use a sketch at a time; const functions may run in parallel.
- * Memory:  a header of at most 128 bytes, then bins for the range seen: at most max_bins a sign.
+ * Memory:  a header of 64 bytes (and 48 for options of its own, outside a pool), then 16 bits a
+ *          sample while there are at most 128, all of weight one, then counters for the range seen:
+ *          at most max_bins a sign. Zeros and negatives take 56 bytes more.
  */
 #include <weir/mapping.h>
 
@@ -42,7 +44,7 @@ struct weir_sketch_opts {
     size_t struct_size;      /* sizeof(struct weir_sketch_opts) */
     struct weir_alloc alloc; /* copied */
     uint32_t grid;           /* enum weir_grid */
-    uint32_t max_bins;       /* per sign, 2..65536; default 2048; past it the lowest collapse */
+    uint32_t max_bins;       /* per sign, 2..32768; default 2048; past it the lowest collapse */
     const struct weir_mapping
         *mapping; /* NULL: base 2, scale 6. The sketch holds it. A WEIR_GRID_NS
                      sketch of another kind than BASE2 bins nanoseconds */
@@ -74,12 +76,57 @@ WEIR_API WEIR_NODISCARD int weir_sketch_add_ns(struct weir_sketch *sk, int64_t d
 WEIR_API WEIR_NODISCARD int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight);
 
 /*
+ * Record n values of weight one: the sketch is the one that weir_sketch_add makes of them, to the
+ * byte. NaN, infinite ones, and those past 64 bits of weight are left out, and counted in
+ * *ret_refused (may be NULL). Errors: WEIR_EINVAL (wrong grid), WEIR_ENOMEM: a part is recorded,
+ * the first values of the array, and weir_sketch_weight tells how many.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_add_many(struct weir_sketch *sk, const double *values,
+                                                 size_t n, size_t *ret_refused);
+/*
+ * The same for values of many sketches in any order: memory is asked for ahead, so that sketches
+ * that are not in a cache cost a fraction of one call each. A sketch of another grid than
+ * WEIR_GRID_VALUE is refused too. Errors: WEIR_ENOMEM: those that needed memory are left out and
+ * counted with the refused, the others are recorded.
+ */
+struct weir_sketch_pair {
+    struct weir_sketch *sketch;
+    double value;
+};
+WEIR_API WEIR_NODISCARD int weir_sketch_add_pairs(const struct weir_sketch_pair *pairs, size_t n,
+                                                  size_t *ret_refused);
+
+/*
  * Add all of src to dst. O(bins).
  * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (another grid or scale),
  * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_merge(struct weir_sketch *dst,
                                               const struct weir_sketch *src);
+
+/*
+ * Add all of src to dst, under dst's mapping. Where each bin of src lies in one of dst (a coarser
+ * scale of base 2; a base that is a power of src's, with bounds that meet) this is a merge into
+ * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each bin
+ * goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went in,
+ * a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum, minimum
+ * and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as seconds.
+ * O(bins); allocates and gives back a sketch besides.
+ * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS),
+ * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_convert(struct weir_sketch *dst,
+                                                const struct weir_sketch *src);
+/* Merge n sketches into dst, one by one. The first error ends it; those before it are merged. */
+WEIR_API WEIR_NODISCARD int weir_sketch_merge_many(struct weir_sketch *dst,
+                                                   const struct weir_sketch *const *src, size_t n);
+/* Make dst equal to src, dst's own limit of bins kept. Errors as of weir_sketch_merge; dst is then
+ * empty, but for WEIR_EINVAL and WEIR_EVERSION, which change nothing. */
+WEIR_API WEIR_NODISCARD int weir_sketch_copy(struct weir_sketch *dst,
+                                             const struct weir_sketch *src);
+/* The same grid, mapping (weir_mapping_equal), bins, sum, minimum and maximum, whatever the
+ * history. Sums of doubles are compared bit by bit. */
+WEIR_API bool weir_sketch_equal(const struct weir_sketch *a, const struct weir_sketch *b);
 
 /* Total weight in units of 2^-20. */
 WEIR_API uint64_t weir_sketch_weight(const struct weir_sketch *sk);
@@ -141,6 +188,34 @@ WEIR_API WEIR_NODISCARD int weir_sketch_encode(const struct weir_sketch *sk, voi
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_decode(struct weir_sketch *sk, const void *src,
                                                size_t bytes);
+
+/*
+ * pool: cleared sketches of one grid, mapping and limit of bins, capacity kept, last in first out,
+ * so that sketches that come and go with windows allocate nothing after the first ones. Headers lie
+ * together, a line each, and stay with the pool; spares are poisoned under AddressSanitizer.
+ *
+ * A sketch of a pool may go back to it, or be freed; either before the pool is freed, and on the
+ * thread that owns the pool. It keeps the pool's mapping: bytes of another are refused.
+ * Errors of new: WEIR_ENOMEM, WEIR_EINVAL (opts). opts NULL means all defaults. More than spare_max
+ * spares are never kept.
+ */
+struct weir_sketch_pool;
+WEIR_API WEIR_NODISCARD int weir_sketch_pool_new(const struct weir_sketch_opts *opts,
+                                                 size_t spare_max,
+                                                 struct weir_sketch_pool **ret_pool);
+/* Frees the spares too; NULL is allowed. */
+WEIR_API void weir_sketch_pool_free(struct weir_sketch_pool *pool);
+/* An empty sketch; NULL: no memory. size is what weir_sketch_size said of the one that served the
+ * same purpose before, 0 when unknown: a spare of that size is taken where there is one. */
+WEIR_API struct weir_sketch *weir_sketch_pool_get(struct weir_sketch_pool *pool, uint8_t size);
+/* How much room what is in sk takes, as a class of sizes. O(bins). */
+WEIR_API uint8_t weir_sketch_size(const struct weir_sketch *sk);
+/* Takes sk (NULL is allowed) and clears it; one past spare_max, or of another pool or none, is
+ * freed. */
+WEIR_API void weir_sketch_pool_put(struct weir_sketch_pool *pool, struct weir_sketch *sk);
+/* Of the spares that were never needed since the last trim, half lose their bins. */
+WEIR_API void weir_sketch_pool_trim(struct weir_sketch_pool *pool);
+WEIR_API size_t weir_sketch_pool_spares(const struct weir_sketch_pool *pool);
 
 WEIR_END_DECLS
 #endif

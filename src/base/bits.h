@@ -165,6 +165,10 @@ static inline unsigned wr_clz64(uint64_t v) /* v != 0 */
 {
     return (unsigned)__builtin_clzll(v);
 }
+static inline unsigned wr_ctz64(uint64_t v) /* v != 0 */
+{
+    return (unsigned)__builtin_ctzll(v);
+}
 static inline size_t wr_pow2_ceil(size_t v) /* 1 <= v <= SIZE_MAX / 2 */
 {
     return v <= 1 ? 1 : (size_t)1 << (64 - wr_clz64((uint64_t)v - 1));

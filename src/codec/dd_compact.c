@@ -18,8 +18,6 @@
 #include "codec/codec.h"
 #include "codec/varfloat.h"
 
-#include <float.h>
-
 enum { CHUNK = 256 };
 
 /* Bins on their way to the sketch: neighbours go there together. */
@@ -270,11 +268,6 @@ static void take_bins(struct reader *r, uint8_t flag)
 
 /* The rest */
 
-static bool near(double a, double b)
-{
-    return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
-}
-
 static void take_mapping(struct reader *r, uint8_t flag)
 {
     /* 0x02, 0x06, ... are LOG, LINEAR, ... */
@@ -291,8 +284,8 @@ static void take_mapping(struct reader *r, uint8_t flag)
         r->mapping = m;
         r->has_mapping = true;
         r->again |= r->building;
-    } else if (m.kind != r->mapping.kind || !near(m.gamma, r->mapping.gamma) ||
-               !near(m.offset, r->mapping.offset)) {
+    } else if (m.kind != r->mapping.kind || !wr_codec_near(m.gamma, r->mapping.gamma) ||
+               !wr_codec_near(m.offset, r->mapping.offset)) {
         refuse(r, WEIR_EFORMAT, "two mappings that differ");
     }
 }

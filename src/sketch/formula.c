@@ -20,17 +20,21 @@
  * gamma^correction: 1 / (ln 2 * the least l'(ln v)). */
 struct polynomial {
     double of[4];
+    double start; /* p^-1(y) is near y - start * y (1 - y) */
     double correction;
 };
 
 static const struct polynomial polynomials[] = {
-    [WEIR_MAPPING_LINEAR] = {{1, 0, 0, 0}, 0x1.71547652b82fep+0}, /* 1 / ln 2 */
-    [WEIR_MAPPING_QUADRATIC] = {{4.0 / 3, -1.0 / 3, 0, 0},        /* 3 / (4 ln 2) */
-                                0x1.14ff58be0a23fp+0},
-    [WEIR_MAPPING_CUBIC] = {{10.0 / 7, -3.0 / 5, 6.0 / 35, 0}, /* 7 / (10 ln 2) */
-                            0x1.0287ec6d1a87fp+0},
-    [WEIR_MAPPING_QUARTIC] = {{36.0 / 25, -17.0 / 25, 8.0 / 25, -2.0 / 25}, /* 25 / (36 ln 2) */
-                              0x1.007aa7808e214p+0},
+    [WEIR_MAPPING_LINEAR] = {.of = {1, 0, 0, 0}, .start = 0, .correction = 0x1.71547652b82fep+0},
+    [WEIR_MAPPING_QUADRATIC] = {.of = {4.0 / 3, -1.0 / 3, 0, 0},
+                                .start = 0.28,
+                                .correction = 0x1.14ff58be0a23fp+0}, /* 3 / (4 ln 2) */
+    [WEIR_MAPPING_CUBIC] = {.of = {10.0 / 7, -3.0 / 5, 6.0 / 35, 0},
+                            .start = 0.33,
+                            .correction = 0x1.0287ec6d1a87fp+0}, /* 7 / (10 ln 2) */
+    [WEIR_MAPPING_QUARTIC] = {.of = {36.0 / 25, -17.0 / 25, 8.0 / 25, -2.0 / 25},
+                              .start = 0.34,
+                              .correction = 0x1.007aa7808e214p+0}, /* 25 / (36 ln 2) */
 };
 
 static double from_bits(uint64_t bits)
@@ -64,12 +68,13 @@ static double real_index(const struct weir_mapping *m, double e, uint64_t fracti
     return m->multiplier * log_like(m->kind, e, fraction) + m->offset;
 }
 
-/* s with p(s) = y, nearly; y in [0, 1]. Five steps of Newton's from a start within 0.1. */
+/* s with p(s) = y, to some units of the last place; y in [0, 1]. Steps of Newton's from a start
+ * within 0.02. */
 static double inverse(const struct polynomial *p, double y)
 {
     const double *const c = p->of;
-    double s = y;
-    for (int i = 0; i < 5; i++) {
+    double s = y - p->start * y * (1 - y);
+    for (int i = 0; i < 3; i++) {
         const double at = (((c[3] * s + c[2]) * s + c[1]) * s + c[0]) * s;
         const double slope = ((4 * c[3] * s + 3 * c[2]) * s + 2 * c[1]) * s + c[0];
         s -= (at - y) / slope;

@@ -170,9 +170,9 @@ WR_INLINE int32_t wr_mapping_index_duration(const struct weir_mapping *m, int64_
  * NaN and infinities. The same numbers as wr_mapping_index, faster. */
 void wr_mapping_index_many(const struct weir_mapping *m, const double *values, size_t n,
                            int32_t *ret_indices);
-/* As above, of durations; WR_MAPPING_NO_BIN for those that are not above 0. */
-void wr_mapping_index_durations(const struct weir_mapping *m, const int64_t *durations_ns, size_t n,
-                                int32_t *ret_indices);
+/* The same without vector instructions, for comparison. */
+void wr_mapping_index_many_scalar(const struct weir_mapping *m, const double *values, size_t n,
+                                  int32_t *ret_indices);
 
 /* The bins of the least and the greatest that is not a zero: of values, or of durations. */
 void wr_mapping_limits(const struct weir_mapping *m, bool durations, int32_t *ret_min,

@@ -53,7 +53,7 @@ struct wr_pass wr_pass_begin(const struct weir_sketch *sk, enum wr_end from)
 /* In the part where the pass stands, or else over it. */
 static bool find_in_part(struct wr_pass *p, uint64_t need, struct wr_spot *spot)
 {
-    struct wr_hit hit = {.weight = p->sk->zero};
+    struct wr_hit hit = {.weight = wr_sketch_zero(p->sk)};
     bool found;
     if (p->part == 1)
         found = need - p->before <= hit.weight;

@@ -11,7 +11,7 @@
 enum wr_sign wr_sketch_place(const struct weir_sketch *sk, const union wr_extreme *x,
                              int32_t *ret_index)
 {
-    if (sk->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS) {
         if (x->ns <= 0)
             return WR_ZERO;
         *ret_index = wr_sketch_index_ns(sk, x->ns);
@@ -20,18 +20,41 @@ enum wr_sign wr_sketch_place(const struct weir_sketch *sk, const union wr_extrem
     const double magnitude = fabs(x->value);
     if (!(magnitude > WR_MAPPING_ZERO_MAX))
         return WR_ZERO;
-    *ret_index = wr_mapping_index(sk->mapping, magnitude);
+    *ret_index = wr_index_value(wr_sketch_mapping(sk), magnitude);
     return x->value > 0 ? WR_POSITIVE : WR_NEGATIVE;
 }
 
-bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
+const struct wr_store *wr_sketch_positive(const struct weir_sketch *sk, struct wr_spread *spread)
 {
-    if (sk->loose)
-        return wr_store_used(&sk->pos, ret_lo, ret_hi);
+    if (!(sk->flags & WR_SK_LIST)) {
+        spread->store = wr_sketch_take(sk);
+        return &spread->store;
+    }
+    uint8_t *const counters = (uint8_t *)spread->counters;
+    int32_t lo;
+    int32_t hi;
+    spread->store = (struct wr_store){.bins = counters, .shift = WR_STORE_SHIFT};
+    if (!wr_list_range(sk, &lo, &hi))
+        return &spread->store;
+    const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
+    spread->store.base = lo;
+    spread->store.cap = (uint32_t)hi - (uint32_t)lo + 1;
+    spread->store.bytes = (spread->store.cap + 7) / 8 * 8;
+    memset(counters, 0, spread->store.bytes);
+    for (size_t k = 0; k < sk->cap; k++)
+        counters[wr_list_at(sk, k) - less]++;
+    return &spread->store;
+}
+
+bool wr_sketch_pos_range(const struct weir_sketch *sk, const struct wr_store *pos, int32_t *ret_lo,
+                         int32_t *ret_hi)
+{
+    if (sk->flags & (WR_SK_LOOSE | WR_SK_LIST))
+        return wr_store_used(pos, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->max, ret_hi) != WR_POSITIVE)
         return false;
     int32_t lo;
-    *ret_lo = sk->pos.base;
+    *ret_lo = pos->base;
     if (wr_sketch_place(sk, &sk->min, &lo) == WR_POSITIVE && lo > *ret_lo)
         *ret_lo = lo;
     return true;
@@ -39,12 +62,13 @@ bool wr_sketch_pos_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t 
 
 bool wr_sketch_neg_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
-    if (sk->loose)
-        return sk->neg && wr_store_used(sk->neg, ret_lo, ret_hi);
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    if (!neg || sk->flags & WR_SK_LOOSE)
+        return neg && wr_store_used(neg, ret_lo, ret_hi);
     if (!sk->weight || wr_sketch_place(sk, &sk->min, ret_hi) != WR_NEGATIVE)
         return false;
     int32_t lo;
-    *ret_lo = sk->neg->base;
+    *ret_lo = neg->base;
     if (wr_sketch_place(sk, &sk->max, &lo) == WR_NEGATIVE && lo > *ret_lo)
         *ret_lo = lo;
     return true;
@@ -57,7 +81,12 @@ uint64_t weir_sketch_weight(const struct weir_sketch *sk)
 
 uint64_t weir_sketch_bins_weight(const struct weir_sketch *sk)
 {
-    return sk->zero + wr_store_weight(&sk->pos) + (sk->neg ? wr_store_weight(sk->neg) : 0);
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    const uint64_t others = wr_sketch_zero(sk) + (neg ? wr_store_weight(neg) : 0);
+    if (sk->flags & WR_SK_LIST)
+        return others + sk->cap * (uint64_t)WEIR_WEIGHT_ONE;
+    const struct wr_store pos = wr_sketch_take(sk);
+    return others + wr_store_weight(&pos);
 }
 
 void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *ret_lo)
@@ -70,7 +99,7 @@ void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *r
 
 double weir_sketch_sum(const struct weir_sketch *sk)
 {
-    if (sk->grid != WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS) {
         double hi;
         double lo;
         wr_sketch_sum_split(sk, &hi, &lo);
@@ -81,7 +110,7 @@ double weir_sketch_sum(const struct weir_sketch *sk)
 
 struct weir_u128 weir_sketch_sum_ns(const struct weir_sketch *sk)
 {
-    if (sk->grid != WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS)
         return (struct weir_u128){0, 0};
     return (struct weir_u128){.lo = (uint64_t)sk->sum.ns, .hi = (uint64_t)(sk->sum.ns >> 64)};
 }
@@ -104,50 +133,53 @@ int weir_sketch_max(const struct weir_sketch *sk, double *ret_value)
 
 double weir_sketch_accuracy(const struct weir_sketch *sk)
 {
-    return sk->mapping->accuracy;
+    return wr_sketch_mapping(sk)->accuracy;
 }
 
 const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk)
 {
-    return sk->mapping;
+    return wr_sketch_mapping(sk);
 }
 
 bool weir_sketch_is_exact(const struct weir_sketch *sk)
 {
-    return !sk->derived;
+    return !(sk->flags & WR_SK_DERIVED);
 }
 
 uint32_t weir_sketch_grid(const struct weir_sketch *sk)
 {
-    return sk->grid;
+    return wr_sketch_grid(sk);
 }
 
 size_t weir_sketch_bytes(const struct weir_sketch *sk)
 {
-    size_t bytes = sizeof *sk;
-    if (sk->pos.bytes != WR_STORE_INLINE)
-        bytes += sk->pos.bytes;
-    if (sk->neg)
-        bytes += sizeof *sk->neg + sk->neg->bytes;
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    size_t bytes = sizeof *sk + wr_store_bytes(sk->size);
+    if (kind->home == WR_KIND_BEHIND || kind->home == WR_KIND_APART)
+        bytes += sizeof *kind;
+    if (sk->flags & WR_SK_REST)
+        bytes += sizeof *sk->of.rest + sk->of.rest->neg.bytes;
     return bytes;
 }
 
 void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void *ctx)
 {
+    struct wr_spread spread;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &spread);
     int32_t lo;
     int32_t hi;
     if (wr_sketch_neg_range(sk, &lo, &hi)) {
         for (int32_t i = hi; i >= lo; i--) {
-            const uint64_t weight = wr_store_weight_at(sk->neg, i);
+            const uint64_t weight = wr_store_weight_at(wr_sketch_negative(sk), i);
             if (weight)
                 fn(ctx, -wr_view_lower(sk, i + 1), -wr_view_lower(sk, i), weight);
         }
     }
-    if (sk->zero)
-        fn(ctx, 0, 0, sk->zero);
-    if (wr_sketch_pos_range(sk, &lo, &hi)) {
+    if (wr_sketch_zero(sk))
+        fn(ctx, 0, 0, wr_sketch_zero(sk));
+    if (wr_sketch_pos_range(sk, pos, &lo, &hi)) {
         for (int32_t i = lo; i <= hi; i++) {
-            const uint64_t weight = wr_store_weight_at(&sk->pos, i);
+            const uint64_t weight = wr_store_weight_at(pos, i);
             if (weight)
                 fn(ctx, wr_view_lower(sk, i), wr_view_lower(sk, i + 1), weight);
         }

@@ -8,25 +8,29 @@
 
 #include <math.h>
 
+_Static_assert(WR_WALK_SPAN == WR_LIST_SPAN, "a walk takes every list");
+
 /* Nanoseconds that are binned as such are answered in seconds. */
 static double to_answer(const struct weir_sketch *sk, double v)
 {
-    return sk->grid == WEIR_GRID_NS && sk->mapping->kind != WEIR_MAPPING_BASE2 ? v / 1e9 : v;
+    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
 }
 
 double wr_view_value(const struct weir_sketch *sk, int32_t index)
 {
-    return to_answer(sk, weir_mapping_value(sk->mapping, index));
+    return to_answer(sk, weir_mapping_value(wr_sketch_mapping(sk), index));
 }
 
 double wr_view_lower(const struct weir_sketch *sk, int32_t index)
 {
-    return to_answer(sk, weir_mapping_lower(sk->mapping, index));
+    return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
 }
 
 static double answer_of(const struct weir_sketch *sk, const union wr_extreme *x)
 {
-    return sk->grid == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
+    return wr_sketch_grid(sk) == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
 }
 
 double wr_view_min(const struct weir_sketch *sk)
@@ -50,7 +54,7 @@ static const union wr_extreme *extreme_at(const struct weir_sketch *sk, enum wr_
 static bool is_used(const struct weir_sketch *sk, enum wr_sign sign)
 {
     const union wr_extreme *const x = extreme_at(sk, sign, WR_END_HIGH);
-    if (sk->grid == WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS)
         return sign == WR_POSITIVE && x->ns > 0;
     return (sign == WR_POSITIVE ? x->value : -x->value) > WR_MAPPING_ZERO_MAX;
 }
@@ -72,34 +76,42 @@ static void narrow(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end 
         run->begin = (uint32_t)from;
 }
 
-bool wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
-                 struct wr_run *ret)
+static struct wr_run run_of_store(const struct wr_store *st)
 {
-    const struct wr_store *const st = sign == WR_POSITIVE ? &sk->pos : sk->neg;
-    if (!st || (!sk->loose && !is_used(sk, sign)))
-        return false;
-    *ret = (struct wr_run){.bins = st->bins,
+    return (struct wr_run){.bins = st->bins,
                            .base = st->base,
                            .end = st->bytes,
                            .width = st->width,
                            .shift = st->shift};
-    if (!sk->loose && sk->mapping->kind == WEIR_MAPPING_BASE2)
+}
+
+bool wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
+                 struct wr_run *ret)
+{
+    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST) {
+        *ret = (struct wr_run){
+            .bins = sk->bins, .base = sk->base, .listed = sk->cap, .shift = WR_STORE_SHIFT};
+        return sk->cap != 0;
+    }
+    const bool loose = (sk->flags & WR_SK_LOOSE) != 0;
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
+    if (!st || (!loose && !is_used(sk, sign)))
+        return false;
+    *ret = run_of_store(st);
+    if (!loose && wr_sketch_mapping(sk)->kind == WEIR_MAPPING_BASE2)
         narrow(sk, sign, from, ret);
     return true;
 }
 
 bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index)
 {
-    const struct wr_store *const st = sign == WR_POSITIVE ? &sk->pos : sk->neg;
-    int32_t lo;
-    int32_t hi;
-    if (!st || !wr_store_used(st, &lo, &hi))
+    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
         return false;
-    *ret_index = lo;
-    int32_t least;
-    if (!sk->loose && wr_sketch_place(sk, extreme_at(sk, sign, WR_END_LOW), &least) == sign)
-        return least < lo;
-    return (uint32_t)(hi - lo) + 1 >= sk->max_bins;
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
+    int32_t hi;
+    return st && st->collapsed && wr_store_used(st, ret_index, &hi);
 }
 
 /*
@@ -116,7 +128,8 @@ static int64_t whole_ns(double v)
 
 enum wr_sign wr_view_place(const struct weir_sketch *sk, double v, int32_t *ret_index)
 {
-    const union wr_extreme x = sk->grid == WEIR_GRID_NS ? (union wr_extreme){.ns = whole_ns(v)}
-                                                        : (union wr_extreme){.value = v};
+    const union wr_extreme x = wr_sketch_grid(sk) == WEIR_GRID_NS
+                                   ? (union wr_extreme){.ns = whole_ns(v)}
+                                   : (union wr_extreme){.value = v};
     return wr_sketch_place(sk, &x, ret_index);
 }

@@ -245,18 +245,58 @@ WR_INLINE bool down_in_line(const struct wr_run *run, uint32_t at, uint64_t want
     return false;
 }
 
-bool wr_walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
+static bool walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
 {
     const uint64_t wanted = in_units(&w->run, need);
     w->at = skip_up(&w->run, w->at, wanted, &w->sum);
     return BY_WIDTH(w->run.width, up_in_line, &w->run, w->at, wanted, w->sum, ret);
 }
 
-bool wr_walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
+static bool walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
 {
     const uint64_t wanted = in_units(&w->run, need);
     w->at = skip_down(&w->run, w->at, wanted, &w->sum);
     return BY_WIDTH(w->run.width, down_in_line, &w->run, w->at, wanted, w->sum, ret);
+}
+
+/* The counters of a list, in memory for them. */
+static struct wr_run spread(const struct wr_run *list, uint8_t *counters)
+{
+    uint32_t lo = UINT32_MAX;
+    uint32_t hi = 0;
+    for (uint32_t k = 0; k < list->listed; k++) {
+        const uint32_t at = (uint32_t)counter(list->bins, 1, k * 2);
+        lo = at < lo ? at : lo;
+        hi = at > hi ? at : hi;
+    }
+    const uint32_t bytes = (hi - lo + LINE) / LINE * LINE;
+    memset(counters, 0, bytes);
+    for (uint32_t k = 0; k < list->listed; k++)
+        counters[counter(list->bins, 1, k * 2) - lo]++;
+    return (struct wr_run){.bins = counters,
+                           .base = (int32_t)((uint32_t)list->base + lo),
+                           .end = bytes,
+                           .shift = list->shift};
+}
+
+/* A list is walked from its start each time: that is a few hundred bytes. */
+static WR_NOINLINE bool walk_list(const struct wr_run *list, bool up, uint64_t need,
+                                  struct wr_hit *ret)
+{
+    uint64_t counters[WR_WALK_SPAN / sizeof(uint64_t)];
+    const struct wr_run run = spread(list, (uint8_t *)counters);
+    struct wr_walk w = up ? wr_walk_from_low(&run) : wr_walk_from_high(&run);
+    return up ? walk_up(&w, need, ret) : walk_down(&w, need, ret);
+}
+
+bool wr_walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
+{
+    return w->run.listed ? walk_list(&w->run, true, need, ret) : walk_up(w, need, ret);
+}
+
+bool wr_walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret)
+{
+    return w->run.listed ? walk_list(&w->run, false, need, ret) : walk_down(w, need, ret);
 }
 
 uint64_t wr_run_weight(const struct wr_run *run)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #define WR_WALK_LINE 64u
+#define WR_WALK_SPAN 2048u
 
 /* The counters of one sign, as they lie. */
 struct wr_run {
@@ -27,6 +28,9 @@ struct wr_run {
     uint32_t end;   /* or less than one: then whole words */
     uint8_t width;  /* log2 of the bytes of a counter */
     uint8_t shift;  /* a counter is units of 2^-20 << shift */
+    /* Not 0: bins are a list of so many samples, each a 16-bit distance from base below
+     * WR_WALK_SPAN, in any order; begin, end and width say nothing. */
+    uint16_t listed;
 };
 
 struct wr_walk {

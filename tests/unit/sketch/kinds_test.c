@@ -253,6 +253,57 @@ TEST(the_table_and_the_formula_give_the_same_bin)
     }
 }
 
+/* Magnitudes of any exponent, and everything that has no bin, in every lane. */
+static double some_value(struct t_rng *rng, const struct weir_mapping *m)
+{
+    static const double odd[] = {
+        0,         -0.0, 5e-324, WR_MAPPING_ZERO_MAX,  DBL_MAX, (double)NAN, HUGE_VAL,
+        -HUGE_VAL, -1,   2,      -WR_MAPPING_ZERO_MAX, -DBL_MAX};
+    const uint64_t kind = t_below(rng, 8);
+    if (kind == 0)
+        return odd[t_below(rng, sizeof odd / sizeof odd[0])];
+    const int range = kind < 6 ? 60 : 2000;
+    const double v = ldexp(1 + t_unit(rng), (int)t_below(rng, (uint64_t)range) - range / 2);
+    if (kind == 1)
+        return weir_mapping_lower(m, wr_mapping_index(m, v));
+    return kind == 2 ? -v : v;
+}
+
+static void expect_many(const struct weir_mapping *m, struct t_rng *rng)
+{
+    double values[67];
+    int32_t got[68];
+    int32_t scalar[68];
+    const size_t n = (size_t)t_below(rng, 68);
+    for (size_t i = 0; i < n; i++)
+        values[i] = some_value(rng, m);
+    got[n] = scalar[n] = 4711;
+    wr_mapping_index_many(m, values, n, got);
+    wr_mapping_index_many_scalar(m, values, n, scalar);
+    for (size_t i = 0; i < n; i++) {
+        int32_t want = WR_MAPPING_NO_BIN;
+        (void)!weir_mapping_index(m, fabs(values[i]), &want);
+        if (got[i] != want || scalar[i] != want)
+            T_FAIL("%a of %zu: %" PRId32 ", scalar %" PRId32 ", alone %" PRId32, values[i], n,
+                   got[i], scalar[i], want);
+    }
+    T_TRUE(got[n] == 4711 && scalar[n] == 4711);
+}
+
+TEST(many_at_once_get_the_bins_of_each_alone)
+{
+    struct t_rng rng = t_rng(t_seed());
+    for (int32_t s = WEIR_SCALE_MIN; s <= WEIR_SCALE_MAX; s++)
+        for (int n = 0; n < 200; n++)
+            expect_many(&wr_mapping_base2s[s - WEIR_SCALE_MIN], &rng);
+    for (size_t k = 0; k < MADE; k++) {
+        struct weir_mapping *const m = make_named(made[k].name);
+        for (int n = 0; n < 200; n++)
+            expect_many(m, &rng);
+        weir_mapping_unref(m);
+    }
+}
+
 TEST(scales_7_and_8_are_exact_and_nest_in_scale_6)
 {
     struct t_rng rng = t_rng(t_seed());
