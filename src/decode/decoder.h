@@ -2,13 +2,13 @@
 #ifndef WR_DECODE_DECODER_H
 #define WR_DECODE_DECODER_H
 /*
- * decoder: what the three walks share: the span being filled, its slots, and how a tag gets into
+ * decoder: what the walks share: the span being filled, its slots, and how a tag gets into
  * them. See weir/decode.h.
  *
  * The slot array lives in the decoder and is reused from span to span; only the present bits are
  * cleared, so a span costs what it carries.
  *
- * Threads: one at a time. Memory: the decoder, and the v0.5 dictionary.
+ * Threads: one at a time. Memory: the decoder, and the table of strings (dict.h).
  */
 #include "base/bits.h"
 #include "decode/tags.h"
@@ -37,7 +37,16 @@ struct wr_shape {
     } is;
 };
 
-/* v0.5: a string of the dictionary, and what its look-up gave once it was used as a key. */
+/* v1.0: how many spans of a chunk can wait for what stands behind them. Traces are seldom longer.
+ */
+#define WR_HELD_SPANS 32u
+
+struct wr_held {
+    struct weir_span span;
+    struct weir_value slots[WEIR_TAG_SLOTS_MAX];
+};
+
+/* v0.5, v1.0: a string of the table, and what its look-up gave once it was used as a key. */
 struct wr_dict_entry {
     const char *ptr;
     uint32_t len;
@@ -59,6 +68,7 @@ struct weir_decoder {
     struct wr_shape shape_fields[WR_SHAPE_FIELDS];
     struct wr_shape shape_meta[WR_SHAPE_META];
     struct wr_shape shape_metrics[WR_SHAPE_METRICS];
+    struct wr_held held[WR_HELD_SPANS + 1]; /* the last one: of the spans behind them */
 };
 
 /* One walk of one payload. */
