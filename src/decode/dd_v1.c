@@ -85,7 +85,11 @@ enum attribute_type {
 };
 
 /* What v0.4 has as text where v1.0 has a number or a boolean. */
-static const char kind_words[][9] = {"", "internal", "server", "client", "producer", "consumer"};
+static const struct {
+    char word[9];
+    uint8_t len;
+} kind_words[] = {{"", 0},       {"internal", 8}, {"server", 6},
+                  {"client", 6}, {"producer", 8}, {"consumer", 8}};
 static const char bool_words[][6] = {"false", "true"};
 
 struct v1 {
@@ -127,25 +131,22 @@ static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *n
     return next;
 }
 
-/* The number of a string in one of its frequent forms, or at itself. */
+/*
+ * The number of a string in one of its frequent forms: one byte, 0xcc and one, 0xcd and two. Or at
+ * itself. Which of them it is cannot be foreseen from span to span, so nothing branches on it.
+ */
 WR_INLINE const uint8_t *read_number(const struct wr_mp *m, const uint8_t *at, size_t *ret)
 {
-    const size_t left = (size_t)(m->end - at);
-    if (WR_LIKELY(left >= 3)) {
-        if (at[0] < 0x80) {
-            *ret = at[0];
-            return at + 1;
-        }
-        if (at[0] == 0xcc) {
-            *ret = at[1];
-            return at + 2;
-        }
-        if (at[0] == 0xcd) {
-            *ret = wr_load16be(at + 1);
-            return at + 3;
-        }
-    }
-    return at;
+    if (WR_UNLIKELY((size_t)(m->end - at) < 4))
+        return at;
+    const uint32_t word = wr_load32be(at);
+    const unsigned first = at[0];
+    if (WR_UNLIKELY(first >= 0x80 && (first & 0xfe) != 0xcc))
+        return at;
+    const unsigned two = first == 0xcd;
+    const unsigned more = (first >= 0x80) + two;
+    *ret = word >> (24 - 8 * more) & (two ? 0xffffu : 0xffu);
+    return at + 1 + more;
 }
 
 /* Every form of a string; *ret_entry is NULL where it has no number. */
@@ -248,6 +249,12 @@ static bool is_nil(const struct wr_mp *m, const uint8_t *at)
 /* nil is an array of nothing. */
 WR_INLINE const uint8_t *read_array(struct v1 *v, const uint8_t *at, uint32_t *ret)
 {
+    const size_t left = (size_t)(v->dd.m.end - at);
+    if (left > 3 && at[0] == 0xdc) { /* more than five attributes */
+        *ret = wr_load16be(at + 1);
+        if (WR_LIKELY(*ret <= left - 3))
+            return at + 3;
+    }
     if (WR_UNLIKELY(is_nil(&v->dd.m, at))) {
         *ret = 0;
         return at + 1;
@@ -255,7 +262,7 @@ WR_INLINE const uint8_t *read_array(struct v1 *v, const uint8_t *at, uint32_t *r
     return wr_mp_array(&v->dd.m, at, ret);
 }
 
-static const uint8_t *read_bool(struct v1 *v, const uint8_t *at, bool *ret)
+static const uint8_t *read_bool_any(struct v1 *v, const uint8_t *at, bool *ret)
 {
     struct wr_mp_item item;
     const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
@@ -265,6 +272,15 @@ static const uint8_t *read_bool(struct v1 *v, const uint8_t *at, bool *ret)
     if (item.type == WR_MP_BOOL || item.type == WR_MP_NIL)
         return next;
     return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "not a boolean");
+}
+
+WR_INLINE const uint8_t *read_bool(struct v1 *v, const uint8_t *at, bool *ret)
+{
+    if (WR_LIKELY(at < v->dd.m.end && (at[0] & 0xfe) == 0xc2)) {
+        *ret = at[0] & 1;
+        return at + 1;
+    }
+    return read_bool_any(v, at, ret);
 }
 
 static const uint8_t *read_bytes(struct v1 *v, const uint8_t *at, struct weir_bytes *ret)
@@ -474,7 +490,7 @@ static const uint8_t *read_kind(struct v1 *v, const uint8_t *at, struct wr_held 
     uint64_t kind;
     at = wr_mp_u64(&v->dd.m, at, &kind);
     if (at && kind >= WEIR_KIND_INTERNAL && kind <= WEIR_KIND_CONSUMER) {
-        const struct weir_value value = wr_value_bytes(kind_words[kind], strlen(kind_words[kind]));
+        const struct weir_value value = wr_value_bytes(kind_words[kind].word, kind_words[kind].len);
         wr_put(v->dd.walk.decoder->tags, v->kind_match, WEIR_IN_DD_META, &value, h->slots,
                &h->span.present);
         h->span.kind = (uint8_t)kind;
@@ -543,7 +559,7 @@ static void settle_kind(struct wr_held *h)
         return;
     }
     const struct weir_value *const slot = &h->slots[WEIR_TAG_KIND];
-    if (slot->type != WEIR_VALUE_BYTES || slot->v.ptr != kind_words[span->kind])
+    if (slot->type != WEIR_VALUE_BYTES || slot->v.ptr != kind_words[span->kind].word)
         span->kind = (uint8_t)wr_dd_kind(slot);
 }
 
@@ -551,7 +567,8 @@ static const uint8_t *read_span(struct v1 *v, const uint8_t *at, struct wr_held 
 {
     const uint8_t *const begin = at;
     uint32_t pairs;
-    h->span = (struct weir_span){.slots = h->slots, .flags = WEIR_SPAN_DD};
+    wr_span_clear(&h->span, h->slots);
+    h->span.flags = WEIR_SPAN_DD;
     if (is_nil(&v->dd.m, at))
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "a span that is nil");
     at = wr_mp_map(&v->dd.m, at, &pairs);

@@ -82,10 +82,34 @@ struct wr_walk {
 int wr_walk_end(const struct wr_walk *walk, int err, size_t bad_offset, const char *reason,
                 struct weir_decode_result *ret_result, struct weir_where *ret_where);
 
-/* Begin a span: everything empty. */
+/* Everything empty. Field by field: compilers make one store loop of an assignment of the whole,
+ * which costs more than all the fields (8% of v1.0's walk). */
+WR_INLINE void wr_span_clear(struct weir_span *span, const struct weir_value *slots)
+{
+    const struct weir_bytes none = {.ptr = NULL, .len = 0};
+    span->service = none;
+    span->name = none;
+    span->resource = none;
+    span->type = none;
+    span->trace_id_hi = 0;
+    span->trace_id = 0;
+    span->span_id = 0;
+    span->parent_id = 0;
+    span->start_ns = 0;
+    span->duration_ns = 0;
+    span->weight = 0;
+    span->kind = WEIR_KIND_NONE;
+    span->flags = 0;
+    span->present = 0;
+    span->slots = slots;
+    span->raw_offset = 0;
+    span->raw_bytes = 0;
+}
+
+/* Begin a span. */
 WR_INLINE void wr_span_begin(struct weir_decoder *d)
 {
-    d->span = (struct weir_span){.slots = d->slots};
+    wr_span_clear(&d->span, d->slots);
 }
 
 /* Hand the span over. What the sink returned. */
