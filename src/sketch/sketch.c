@@ -495,21 +495,21 @@ struct merge {
 
 /* Pay for it; nothing of dst's contents is changed. */
 static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
-                         const struct wr_store *neg, struct merge *m)
+                         const struct wr_store *neg, uint64_t total, struct merge *m)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
     m->pos = wr_sketch_take(dst);
-    int r = wr_store_merge_prepare(&m->pos, kind, pos, &m->pos_change);
+    int r = wr_store_merge_prepare(&m->pos, kind, pos, total, &m->pos_change);
     if (r != WEIR_OK || !neg)
         return r;
-    r = wr_store_merge_prepare(&dst->of.rest->neg, kind, neg, &m->neg_change);
+    r = wr_store_merge_prepare(&dst->of.rest->neg, kind, neg, total, &m->neg_change);
     if (r != WEIR_OK)
         wr_store_change_drop(kind, &m->pos_change);
     return r;
 }
 
 /* Bins and zeros of src into dst. */
-static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
+static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src, uint64_t total)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
     const struct wr_store *const neg = wr_sketch_negative(src);
@@ -523,7 +523,7 @@ static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
         const struct wr_store *const pos = wr_sketch_positive(src, &spread);
         int r = dst->flags & WR_SK_LIST ? wr_list_spread(dst) : WEIR_OK;
         if (r == WEIR_OK)
-            r = merge_prepare(dst, pos, neg, &m);
+            r = merge_prepare(dst, pos, neg, total, &m);
         if (r != WEIR_OK)
             return r;
         wr_store_merge_commit(&m.pos, kind, pos, &m.pos_change);
@@ -550,7 +550,7 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
-    const int r = merge_bins(dst, src);
+    const int r = merge_bins(dst, src, total);
     if (r != WEIR_OK)
         return r;
     dst->weight = total;
