@@ -441,7 +441,7 @@ static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t w
 static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
 {
     uint64_t total;
-    if (WR_UNLIKELY(!(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+    if (WR_UNLIKELY(!wr_is_positive(wr_mapping_bits(value)) ||
                     wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
                     __builtin_add_overflow(sk->weight, weight, &total)))
         return add_slow(sk, value, weight);
@@ -460,8 +460,7 @@ int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
         weight = WEIR_WEIGHT_ONE;
     if (head->mapping != &wr_mapping_default)
         return add_mapped(sk, value, weight);
-    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
-                    !(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE || !wr_is_positive(wr_mapping_bits(value)) ||
                     __builtin_add_overflow(sk->weight, weight, &total) ||
                     !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
         return add_slow(sk, value, weight);
