@@ -40,20 +40,39 @@ double wr_view_max(const struct weir_sketch *sk)
     return answer_of(sk, &sk->max);
 }
 
-void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret)
+/* The lowest and highest bin of a list: those of the extremes, where they are its own and cost no
+ * logarithm. false: it is empty. */
+static bool list_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    if (sk->flags & WR_SK_LOOSE || kind->mapping != &wr_mapping_default ||
+        !wr_view_is(kind, &sk->min, WR_POSITIVE))
+        return wr_list_range(sk, ret_lo, ret_hi);
+    WR_IGNORE(wr_sketch_place(sk, &sk->min, ret_lo)); /* both are positive */
+    WR_IGNORE(wr_sketch_place(sk, &sk->max, ret_hi));
+    return sk->cap != 0;
+}
+
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room)
 {
     uint8_t *const counters = (uint8_t *)room->counters;
-    *ret = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
+    room->used = true;
+    room->run = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
     int32_t lo;
     int32_t hi;
-    if (!wr_list_range(sk, &lo, &hi))
+    if (!list_range(sk, &lo, &hi))
         return;
     const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
-    ret->base = lo;
-    ret->end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
-    memset(counters, 0, ret->end);
-    for (size_t k = 0; k < sk->cap; k++)
-        counters[wr_list_at(sk, k) - less]++;
+    room->run.base = lo;
+    room->run.end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
+    memset(counters, 0, room->run.end);
+    const uint8_t *const list = sk->bins; /* a counter is a byte: it could be any of sk's */
+    const uint32_t n = sk->cap;
+    for (uint32_t k = 0; k < n; k++) {
+        uint16_t offset;
+        memcpy(&offset, list + (size_t)k * 2, sizeof offset);
+        counters[offset - less]++;
+    }
 }
 
 double wr_view_error(const struct weir_sketch *sk)

@@ -45,12 +45,13 @@ WR_INLINE void wr_view_narrow(const struct wr_kind *kind, const union wr_extreme
         run->begin = line;
 }
 
-/* Memory to spread a list out in: whole lines. */
+/* Memory to spread a list out in, once for all who look. */
 struct wr_view_room {
-    uint64_t counters[WR_LIST_SPAN / sizeof(uint64_t)];
+    bool used; /* false before its first use */
+    struct wr_run run;
+    uint64_t counters[WR_LIST_SPAN / sizeof(uint64_t)]; /* whole lines */
 };
-/* Where the positive samples of a list lie, once spread out as counters. */
-void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret);
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room);
 
 /*
  * Where the counters of a sign lie, for a walk from that end: narrowed to the extreme where that
@@ -94,10 +95,13 @@ WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign,
 WR_INLINE void wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
                            struct wr_view_room *room, struct wr_run *ret)
 {
-    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
-        wr_view_spread(sk, room, ret);
-    else
+    if (sign != WR_POSITIVE || !(sk->flags & WR_SK_LIST)) {
         wr_view_counters(sk, sign, from, ret);
+        return;
+    }
+    if (!room->used)
+        wr_view_spread(sk, room);
+    *ret = room->run;
 }
 
 /* The bin that holds what a collapse moved up, of a sign that is used; false: none can be. */
