@@ -11,8 +11,9 @@
 /* Nanoseconds that are binned as such are answered in seconds. */
 static double to_answer(const struct weir_sketch *sk, double v)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
-    return kind->grid == WEIR_GRID_NS && kind->mapping->kind != WEIR_MAPPING_BASE2 ? v / 1e9 : v;
+    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
 }
 
 double wr_view_value(const struct weir_sketch *sk, int32_t index)
@@ -44,9 +45,8 @@ double wr_view_max(const struct weir_sketch *sk)
  * logarithm. false: it is empty. */
 static bool list_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
-    if (sk->flags & WR_SK_LOOSE || kind->mapping != &wr_mapping_default ||
-        !wr_view_is(kind, &sk->min, WR_POSITIVE))
+    if (sk->flags & WR_SK_LOOSE || wr_sketch_mapping(sk) != &wr_mapping_default ||
+        !wr_view_is(sk, &sk->min, WR_POSITIVE))
         return wr_list_range(sk, ret_lo, ret_hi);
     WR_IGNORE(wr_sketch_place(sk, &sk->min, ret_lo)); /* both are positive */
     WR_IGNORE(wr_sketch_place(sk, &sk->max, ret_hi));
@@ -92,7 +92,7 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
         return false;
     /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
      * a sketch whose limit is not known, but which had two bins at least. */
-    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->max_bins;
+    const bool own = (uint32_t)(hi - lo) + 1 == sk->of.head->max_bins;
     *ret_index = own || lo == hi ? lo : hi - 1;
     return true;
 }
