@@ -48,9 +48,8 @@ static bool list_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *r
     if (sk->flags & WR_SK_LOOSE || wr_sketch_mapping(sk) != &wr_mapping_default ||
         !wr_view_is(sk, &sk->min, WR_POSITIVE))
         return wr_list_range(sk, ret_lo, ret_hi);
-    WR_IGNORE(wr_sketch_place(sk, &sk->min, ret_lo)); /* both are positive */
-    WR_IGNORE(wr_sketch_place(sk, &sk->max, ret_hi));
-    return sk->cap != 0;
+    return wr_sketch_place(sk, &sk->min, ret_lo) == WR_POSITIVE &&
+           wr_sketch_place(sk, &sk->max, ret_hi) == WR_POSITIVE && sk->cap != 0;
 }
 
 void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room)

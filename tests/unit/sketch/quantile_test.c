@@ -39,21 +39,21 @@ static struct weir_sketch *of(const double *values, size_t n)
 
 static double by(const struct weir_sketch *sk, uint32_t rule, double q)
 {
-    double v = NAN;
+    double v = nan("");
     T_OK(weir_sketch_quantile_by(sk, rule, q, &v));
     return v;
 }
 
 static double rank_of(const struct weir_sketch *sk, double v)
 {
-    double fraction = NAN;
+    double fraction = nan("");
     T_OK(weir_sketch_rank(sk, v, &fraction));
     return fraction;
 }
 
 static double bound_of(const struct weir_sketch *sk, double q)
 {
-    double bound = NAN;
+    double bound = nan("");
     T_OK(weir_sketch_error_bound(sk, q, &bound));
     return bound;
 }
