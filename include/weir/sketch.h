@@ -107,13 +107,13 @@ WEIR_API WEIR_NODISCARD int weir_sketch_merge(struct weir_sketch *dst,
 /*
  * Add all of src to dst, under dst's mapping. Where each bin of src lies in one of dst (a coarser
  * scale of base 2; a base that is a power of src's, with bounds that meet) this is a merge into
- * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each bin
- * goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went in,
- * a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum, minimum
- * and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as seconds.
- * O(bins); allocates and gives back a sketch besides.
- * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS),
- * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
+ * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each
+ * bin goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went
+ * in, a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum,
+ * minimum and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as
+ * seconds. O(bins); allocates and gives back a sketch besides. Errors, dst unchanged: WEIR_EINVAL
+ * (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS), WEIR_ENOMEM, WEIR_ERANGE (the total
+ * weight would pass 64 bits).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_convert(struct weir_sketch *dst,
                                                 const struct weir_sketch *src);
