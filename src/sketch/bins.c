@@ -76,6 +76,59 @@ void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t 
         memset(ret_weights, 0, n * sizeof ret_weights[0]);
 }
 
+/* false: a counter has a fraction, or may have more than 16 bits. */
+static bool counters_are_small(const struct wr_store *st)
+{
+    return st->shift == WR_STORE_SHIFT && st->width <= 1;
+}
+
+/* All of [lo, lo + n) lies in the array, whose counters are small. */
+static void read_small(const struct wr_store *st, int32_t lo, size_t n, uint16_t *ret_counts)
+{
+    const uint8_t *const bins =
+        st->bins + ((size_t)((uint32_t)lo - (uint32_t)st->base) << st->width);
+    if (st->width == 1)
+        memcpy(ret_counts, bins, n * sizeof ret_counts[0]);
+    else
+        for (size_t i = 0; i < n; i++)
+            ret_counts[i] = bins[i];
+}
+
+enum { SMALL_CHUNK = 64 };
+
+bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
+                        uint16_t *ret_counts)
+{
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &pos : wr_sketch_negative(sk);
+    const bool list = sign == WR_BINS_POSITIVE && sk->flags & WR_SK_LIST;
+    if (!list && st && counters_are_small(st) && lo >= st->base &&
+        (uint64_t)((int64_t)lo - st->base) + n <= st->cap) {
+        read_small(st, lo, n, ret_counts);
+        return true;
+    }
+    if (list) {
+        memset(ret_counts, 0, n * sizeof ret_counts[0]);
+        for (size_t k = 0; k < sk->cap; k++) {
+            const uint64_t at = (uint64_t)((int64_t)sk->base + wr_list_at(sk, k) - lo);
+            if (at < n)
+                ret_counts[at]++;
+        }
+        return true;
+    }
+    uint64_t weights[SMALL_CHUNK];
+    uint64_t bits = 0;
+    for (size_t done = 0; done < n; done += SMALL_CHUNK) {
+        const size_t m = n - done < SMALL_CHUNK ? n - done : SMALL_CHUNK;
+        wr_bins_read(sk, sign, (int32_t)((uint32_t)lo + (uint32_t)done), m, weights);
+        for (size_t i = 0; i < m; i++) {
+            bits |= weights[i];
+            ret_counts[done + i] = (uint16_t)(weights[i] >> 20);
+        }
+    }
+    return (bits & (WEIR_WEIGHT_ONE - 1)) == 0 && bits >> 20 <= UINT16_MAX;
+}
+
 uint64_t wr_bins_zero(const struct weir_sketch *sk)
 {
     return wr_sketch_zero(sk);
@@ -188,7 +241,7 @@ int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t firs
     const size_t used = run.end - run.first;
     int32_t lo;
     int32_t hi;
-    if (used > 8 && used <= kind->max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
+    if (used > 8 && used <= kind->head.max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
         const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
         int r = WEIR_OK;
         if (sign == WR_BINS_NEGATIVE) {
@@ -212,11 +265,44 @@ int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t firs
     return r;
 }
 
-#define SUM_CHUNK 64
+enum { SUM_CHUNK = 64 };
+
+/* Of bins from index on, whose answers grow by g: two at a time, so that one product does not wait
+ * for the other. */
+static double sum_growing(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
+                          size_t n)
+{
+    const double g = weir_mapping_gamma(m);
+    double even = weir_mapping_value(m, index);
+    double odd = even * g;
+    double even_sum = 0;
+    double odd_sum = 0;
+    for (size_t k = 0; k + 1 < n; k += 2) {
+        even_sum += even * (double)weights[k];
+        odd_sum += odd * (double)weights[k + 1];
+        even *= g * g;
+        odd *= g * g;
+    }
+    if (n % 2)
+        even_sum += even * (double)weights[n - 1];
+    return (even_sum + odd_sum) * 0x1p-20;
+}
+
+static double sum_any(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
+                      size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        if (weights[k])
+            sum += weir_mapping_value(m, (int32_t)((uint32_t)index + (uint32_t)k)) *
+                   ((double)weights[k] * 0x1p-20);
+    return sum;
+}
 
 static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
 {
     const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG;
     double sum = 0;
     int32_t lo;
     int32_t hi;
@@ -227,11 +313,11 @@ static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
         uint64_t weights[SUM_CHUNK];
         const int32_t first = (int32_t)((uint32_t)lo + (uint32_t)i);
         const size_t chunk = n - i < SUM_CHUNK ? n - i : SUM_CHUNK;
+        const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)chunk - 1));
         wr_bins_read(sk, sign, first, chunk, weights);
-        for (size_t k = 0; k < chunk; k++)
-            if (weights[k])
-                sum += weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)k)) *
-                       ((double)weights[k] * 0x1p-20);
+        /* 64 bins of 64 bits; at the end of doubles bins stop growing */
+        sum += grows && last < DBL_MAX / 0x1p72 ? sum_growing(m, first, weights, chunk)
+                                                : sum_any(m, first, weights, chunk);
     }
     return fmin(sum, DBL_MAX);
 }

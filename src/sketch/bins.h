@@ -18,6 +18,9 @@ bool wr_bins_range(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t
 /* Weights of the bins [lo, lo + n), units of 2^-20; 0 for those that are not used. */
 void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
                   uint64_t *ret_weights);
+/* Counts of the bins [lo, lo + n); false: one of them is not whole, or has more than 16 bits. */
+bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
+                        uint16_t *ret_counts);
 /* Weight of the zero bin. */
 uint64_t wr_bins_zero(const struct weir_sketch *sk);
 
