@@ -280,8 +280,9 @@ TEST(what_had_collapsed_is_in_the_bound_of_what_it_became)
             struct t_rng rng = t_rng(limit);
             double samples[SAMPLES];
             for (int n = 0; n < SAMPLES; n++) {
-                samples[n] = exp(t_unit(&rng)) * (n % 2 ? 1 : -1);
-                T_OK(weir_sketch_add(src, samples[n], 0));
+                const bool is_below = n % 4 < 2; /* lower ones, so that it is not the only bin */
+                samples[n] = exp(t_unit(&rng) - (is_below ? 20 : 0)) * (n % 2 ? 1 : -1);
+                T_OK(weir_sketch_add(is_below ? dst : src, samples[n], 0));
             }
             T_OK(weir_sketch_convert(dst, src));
             T_TRUE(wr_sketch_check(dst));
