@@ -268,7 +268,7 @@ TEST(fractions_are_rounded_so_that_the_total_is_the_rounded_total)
 TEST(magnitudes_below_the_first_key_are_zeros_and_those_past_the_last_are_refused)
 {
     struct weir_mapping *const m = agent_mapping();
-    struct weir_sketch *const a = t_sketch_of(m, 60000);
+    struct weir_sketch *const a = t_sketch_of(m, 0);
     struct weir_sketch *const b = t_sketch_of(m, 0);
     T_OK(weir_sketch_add(a, 1e-9, 0));
     T_OK(weir_sketch_add(a, 1e-12, 2 * ONE));
@@ -279,6 +279,7 @@ TEST(magnitudes_below_the_first_key_are_zeros_and_those_past_the_last_are_refuse
     T_EQ_U64(wr_bins_zero(b), 9 * ONE);
     T_EQ_U64(weir_sketch_weight(b), 10 * ONE);
     free(bytes.at);
+    weir_sketch_clear(a);
     T_OK(weir_sketch_add(a, 1e300, 0));
     uint8_t dst[256];
     size_t n;
