@@ -241,7 +241,7 @@ int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t firs
     const size_t used = run.end - run.first;
     int32_t lo;
     int32_t hi;
-    if (used > 8 && used <= kind->max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
+    if (used > 8 && used <= kind->head.max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
         const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
         int r = WEIR_OK;
         if (sign == WR_BINS_NEGATIVE) {
