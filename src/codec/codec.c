@@ -92,7 +92,7 @@ int wr_codec_begin(struct wr_codec_bins *b, struct weir_sketch *sk,
     return log || !ceil ? WEIR_OK : WEIR_EVERSION;
 }
 
-int wr_codec_weight(struct wr_codec_bins *b, double count, uint64_t *ret_weight)
+int wr_codec_weight_any(struct wr_codec_bins *b, double count, uint64_t *ret_weight)
 {
     if (!(count >= 0 && count <= DBL_MAX))
         return WEIR_EFORMAT;
@@ -146,6 +146,10 @@ int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t fi
     if (first < INT32_MIN || first > INT32_MAX || n - 1 > (size_t)(INT32_MAX - first) ||
         !own_index(b, first, &own) || !own_index(b, first + (int64_t)n - 1, &last))
         return WEIR_EFORMAT;
+    while (n && !weights[n - 1]) /* padding is not worth memory */
+        n--;
+    for (; n && !weights[0]; n--, own++)
+        weights++;
     int r = WEIR_OK;
     for (size_t i = 0; i < n && r == WEIR_OK; i++)
         r = wr_bins_add(b->sk, sign, own + (int32_t)i, weights[i]);
@@ -232,11 +236,25 @@ struct codec {
 
 static const struct codec codecs[] = {
     [WEIR_CODEC_WEIR] = {.name = "weir", .encode = weir_form_encode, .bound = weir_form_bound},
+    [WEIR_CODEC_DD_PROTO] = {.name = "dd_proto",
+                             .decode = wr_dd_proto_decode,
+                             .encode = wr_dd_proto_encode,
+                             .bound = wr_dd_proto_bound},
+    [WEIR_CODEC_DD_COMPACT] = {.name = "dd_compact",
+                               .decode = wr_dd_compact_decode,
+                               .encode = wr_dd_compact_encode,
+                               .bound = wr_dd_compact_bound},
+    [WEIR_CODEC_DOGSKETCH] = {.name = "dogsketch",
+                              .decode = wr_dogsketch_decode,
+                              .encode = wr_dogsketch_encode,
+                              .bound = wr_dogsketch_bound},
 };
+
+_Static_assert(sizeof codecs / sizeof codecs[0] == WEIR_CODEC_COUNT, "one row a codec");
 
 static const struct codec *codec_of(uint32_t codec)
 {
-    return codec < sizeof codecs / sizeof codecs[0] && codecs[codec].name ? &codecs[codec] : NULL;
+    return codec < WEIR_CODEC_COUNT ? &codecs[codec] : NULL;
 }
 
 static struct weir_codec_opts opts_of(const struct weir_codec_opts *opts)

@@ -71,8 +71,20 @@ int wr_codec_add_zero(struct wr_codec_bins *b, double count);
 /* The bins [first, first + n), weights as they are. The same errors. */
 int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t first,
                      const uint64_t *weights, size_t n);
-/* A count in units of 2^-20, with what was carried. */
-int wr_codec_weight(struct wr_codec_bins *b, double count, uint64_t *ret_weight);
+/* wr_codec_weight for any count. */
+int wr_codec_weight_any(struct wr_codec_bins *b, double count, uint64_t *ret_weight);
+/* A count in units of 2^-20, with what was carried. Errors: those of a count. */
+WR_INLINE int wr_codec_weight(struct wr_codec_bins *b, double count, uint64_t *ret_weight)
+{
+    if (WR_LIKELY(count >= 0 && count < 0x1p43 && b->carry == 0)) {
+        const int64_t whole = (int64_t)count;
+        if (WR_LIKELY((double)whole == count)) {
+            *ret_weight = (uint64_t)whole << 20;
+            return WEIR_OK;
+        }
+    }
+    return wr_codec_weight_any(b, count, ret_weight);
+}
 
 /* Leave out of stats what is not finite or cannot be; then wr_bins_end. */
 int wr_codec_end(struct wr_codec_bins *b, const struct wr_bins_stats *stats);
