@@ -21,10 +21,16 @@
 WEIR_BEGIN_DECLS
 
 enum weir_codec {
-    WEIR_CODEC_WEIR = 0,       /* weir_sketch_encode's form */
-    WEIR_CODEC_DD_PROTO = 1,   /* DDSketch protobuf: sketches-go, -java, -py, -js, libdatadog */
-    WEIR_CODEC_DD_COMPACT = 2, /* the compact encoding of sketches-go and sketches-java */
-    WEIR_CODEC_DOGSKETCH = 3,  /* one Dogsketch message of a Datadog agent's SketchPayload */
+    WEIR_CODEC_WEIR = 0,           /* weir_sketch_encode's form */
+    WEIR_CODEC_DD_PROTO = 1,       /* DDSketch protobuf: sketches-go, -java, -py, -js, libdatadog */
+    WEIR_CODEC_DD_COMPACT = 2,     /* the compact encoding of sketches-go and sketches-java */
+    WEIR_CODEC_DOGSKETCH = 3,      /* one Dogsketch message of a Datadog agent's SketchPayload */
+    WEIR_CODEC_OTLP_EXP = 4,       /* OpenTelemetry's ExponentialHistogramDataPoint */
+    WEIR_CODEC_OTLP_HISTOGRAM = 5, /* OpenTelemetry's HistogramDataPoint, only read */
+    WEIR_CODEC_PROMETHEUS = 6,     /* io.prometheus.client.Histogram, native */
+    WEIR_CODEC_SKETCHLIB = 7,      /* a DDSketch in sketchlib.v1's SketchEnvelope */
+    WEIR_CODEC_SKETCHLIB_DELTA = 8, /* sketchlib.v1's DDSketchDelta; needs a mapping */
+    WEIR_CODEC_ASAPV1 = 9,          /* a DDSketch in an ASAPv1 envelope */
     WEIR_CODEC_COUNT
 };
 

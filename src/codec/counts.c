@@ -43,6 +43,19 @@ void wr_counts_init(struct wr_counts *c, struct weir_sketch *sk, int64_t minus)
     c->least = low - SUBNORMAL_OCTAVES * ((int64_t)two - one + 1);
 }
 
+int wr_counts_begin_log(struct wr_counts *c, struct weir_sketch *sk,
+                        const struct weir_codec_opts *opts, double alpha)
+{
+    const struct wr_codec_mapping said = {.kind = WEIR_MAPPING_LOG,
+                                          .gamma = (1 + alpha) / (1 - alpha)};
+    const struct weir_codec_opts o = {.mapping = opts->mapping}; /* nobody writes these by ceil */
+    struct wr_codec_bins b;
+    const int r = wr_codec_begin(&b, sk, &o, &said);
+    if (r == WEIR_OK)
+        wr_counts_init(c, sk, b.minus);
+    return r;
+}
+
 static int take(struct wr_counts *c, uint64_t weight)
 {
     return __builtin_add_overflow(c->total, weight, &c->total) ? WEIR_ERANGE : WEIR_OK;
@@ -129,7 +142,8 @@ static bool next_packed(struct wr_values *it, uint64_t *ret)
         return it->chunk != NULL;
     }
     if (it->chunk_end - it->chunk < 8) {
-        it->chunk = wr_pb_fail(it->pb, it->chunk, WEIR_EFORMAT, "a packed field of a broken length");
+        it->chunk =
+            wr_pb_fail(it->pb, it->chunk, WEIR_EFORMAT, "a packed field of a broken length");
         return false;
     }
     *ret = wr_load64le(it->chunk);
@@ -190,11 +204,24 @@ bool wr_counts_base2(const struct weir_mapping *m, int32_t *ret_scale, int64_t *
     return true;
 }
 
+bool wr_counts_log(const struct weir_mapping *m, double *ret_gamma, int64_t *ret_add)
+{
+    const bool base2 = weir_mapping_kind(m) == WEIR_MAPPING_BASE2;
+    const double offset = base2 ? 0 : weir_mapping_offset(m);
+    if (!(base2 || weir_mapping_kind(m) == WEIR_MAPPING_LOG) || offset != rint(offset) ||
+        fabs(offset) > INT32_MAX)
+        return false;
+    *ret_gamma = weir_mapping_gamma(m);
+    *ret_add = -(int64_t)offset;
+    return true;
+}
+
 int wr_counts_unit(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
                    struct wr_counts_stats *ret_stats)
 {
     struct wr_counts_stats s = {.sum = weir_sketch_sum(sk)};
-    const bool any = weir_sketch_min(sk, &s.min) == WEIR_OK && weir_sketch_max(sk, &s.max) == WEIR_OK;
+    const bool any =
+        weir_sketch_min(sk, &s.min) == WEIR_OK && weir_sketch_max(sk, &s.max) == WEIR_OK;
     if (weir_sketch_grid(sk) == WEIR_GRID_NS) {
         const bool bins_ns = weir_mapping_kind(weir_sketch_mapping(sk)) != WEIR_MAPPING_BASE2;
         if (bins_ns != ((opts->flags & WEIR_CODEC_NANOSECONDS) != 0))
@@ -210,8 +237,8 @@ int wr_counts_unit(const struct weir_codec_opts *opts, const struct weir_sketch 
     return WEIR_OK;
 }
 
-static void start(struct wr_whole_walk *walk, const struct wr_whole *w, int64_t begin, int64_t index,
-                  int64_t last, int64_t carry)
+static void start(struct wr_whole_walk *walk, const struct wr_whole *w, int64_t begin,
+                  int64_t index, int64_t last, int64_t carry)
 {
     int32_t low = 0;
     int32_t high = -1;
@@ -290,6 +317,26 @@ bool wr_whole_next(struct wr_whole_walk *walk, uint64_t *ret_count)
         return false;
     *ret_count = count_here(walk);
     return true;
+}
+
+size_t wr_whole_varint_bytes(const struct wr_whole *w)
+{
+    struct wr_whole_walk walk;
+    size_t bytes = 0;
+    uint64_t count;
+    wr_whole_begin(&walk, w);
+    while (wr_whole_next(&walk, &count))
+        bytes += wr_codec_varint_bytes(count);
+    return bytes;
+}
+
+void wr_whole_put_varints(struct wr_codec_out *out, const struct wr_whole *w)
+{
+    struct wr_whole_walk walk;
+    uint64_t count;
+    wr_whole_begin(&walk, w);
+    while (wr_whole_next(&walk, &count))
+        wr_codec_put_varint(out, count);
 }
 
 size_t wr_counts_spans(const struct weir_sketch *sk)

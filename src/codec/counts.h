@@ -40,8 +40,13 @@ struct wr_counts {
 
 /* The first walk begins, over a sketch whose building has begun: wr_bins_begin, wr_codec_begin. */
 void wr_counts_init(struct wr_counts *c, struct weir_sketch *sk, int64_t minus);
-/* Begin to build sk with BASE2 of a scale of WEIR_SCALE_MIN..WEIR_SCALE_MAX. Errors: WEIR_ENOMEM. */
+/* Begin to build sk with BASE2 of a scale of WEIR_SCALE_MIN..WEIR_SCALE_MAX. Errors: WEIR_ENOMEM.
+ */
 int wr_counts_begin_base2(struct weir_sketch *sk, int32_t scale);
+/* The first walk begins over a sketch of a logarithm of that accuracy, without offset. Errors:
+ * those of wr_codec_begin. */
+int wr_counts_begin_log(struct wr_counts *c, struct weir_sketch *sk,
+                        const struct weir_codec_opts *opts, double alpha);
 /*
  * A bin, any number of times. Errors: WEIR_EFORMAT (a weight at an index that no double has),
  * WEIR_ERANGE (the total passes 64 bits), WEIR_ENOMEM (second walk).
@@ -104,6 +109,10 @@ static inline double wr_counts_double(uint64_t bits)
  */
 bool wr_counts_base2(const struct weir_mapping *m, int32_t *ret_scale, int64_t *ret_add);
 
+/* Is m a logarithm but for which bin is number 0? Index i of m is i + *ret_add without an offset.
+ */
+bool wr_counts_log(const struct weir_mapping *m, double *ret_gamma, int64_t *ret_add);
+
 /* Values of sk in the unit its bins are of, when that is the one asked for. */
 struct wr_counts_stats {
     double sum;
@@ -160,9 +169,20 @@ void wr_whole_begin(struct wr_whole_walk *walk, const struct wr_whole *w);
 /* false: there is no more. The count is that of index - 1. */
 bool wr_whole_next(struct wr_whole_walk *walk, uint64_t *ret_count);
 
+/* Its counts as varints, one behind the other. */
+size_t wr_whole_varint_bytes(const struct wr_whole *w);
+void wr_whole_put_varints(struct wr_codec_out *out, const struct wr_whole *w);
+
 /* How many bins there are from the lowest to the highest used one of both signs. */
 size_t wr_counts_spans(const struct weir_sketch *sk);
 
+static inline void wr_counts_put_bytes(struct wr_codec_out *out, const void *bytes, size_t n)
+{
+    if (wr_codec_room(out, n)) {
+        memcpy(out->at, bytes, n);
+        out->at += n;
+    }
+}
 static inline void wr_counts_put_tag(struct wr_codec_out *out, uint32_t number, enum wr_pb_wire w)
 {
     wr_codec_put_varint(out, WR_PB_TAG(number, w));

@@ -5,9 +5,10 @@
  *   4 count, 5 sum, 6 scale, 7 zero_count, 8 positive, 9 negative, 10 flags, 12 min, 13 max,
  *   14 zero_threshold; of buckets: 1 offset, 2 bucket_counts
  *
- * Its bins are those of BASE2, so nothing is lost but what is finer than a sketch goes: scales above
- * WEIR_SCALE_MAX are read at that one, index by index. Times, attributes and exemplars are the
- * business of whoever has the point; a writer appends their fields, protobuf does not mind where.
+ * Its bins are those of BASE2, so nothing is lost but what is finer than a sketch goes: scales
+ * above WEIR_SCALE_MAX are read at that one, index by index. Times, attributes and exemplars are
+ * the business of whoever has the point; a writer appends their fields, protobuf does not mind
+ * where.
  *
  * What lies within zero_threshold is a zero here: an answer of 0 is off by up to the threshold.
  *
@@ -200,34 +201,19 @@ int wr_otlp_exp_decode(const struct weir_codec_opts *opts, const uint8_t *src, s
 
 /* Writing */
 
-static size_t packed_bytes(const struct wr_whole *w)
-{
-    struct wr_whole_walk walk;
-    size_t bytes = 0;
-    uint64_t count;
-    wr_whole_begin(&walk, w);
-    while (wr_whole_next(&walk, &count))
-        bytes += wr_codec_varint_bytes(count);
-    return bytes;
-}
-
 static void put_side(struct wr_codec_out *out, uint32_t number, const struct wr_whole *w)
 {
     if (!w->total)
         return;
-    const size_t packed = packed_bytes(w);
+    const size_t packed = wr_whole_varint_bytes(w);
     const uint64_t offset = wr_codec_zigzag(w->first);
     const size_t bytes = 1 + wr_codec_varint_bytes(packed) + packed +
                          (offset ? 1 + wr_codec_varint_bytes(offset) : 0);
-    struct wr_whole_walk walk;
-    uint64_t count;
     wr_counts_put_head(out, number, bytes);
     if (offset)
         wr_counts_put_uint(out, 1, offset);
     wr_counts_put_head(out, 2, packed);
-    wr_whole_begin(&walk, w);
-    while (wr_whole_next(&walk, &count))
-        wr_codec_put_varint(out, count);
+    wr_whole_put_varints(out, w);
 }
 
 /*

@@ -30,6 +30,7 @@
 #define VARINT(number) WR_PB_TAG(number, WR_PB_VARINT)
 
 #define FLAG_NO_RECORDED_VALUE 1u
+#define UNBOUNDED ((double)INFINITY)
 
 struct hist {
     struct wr_pb pb;
@@ -95,8 +96,8 @@ struct buckets {
     struct wr_values bounds;
     uint64_t number; /* of the bucket last given */
     uint64_t n;
-    double lo; /* -INFINITY: the first one */
-    double hi; /* INFINITY: the last one */
+    double lo; /* -UNBOUNDED: the first one */
+    double hi; /* UNBOUNDED: the last one */
 };
 
 static struct buckets buckets_of(struct hist *h)
@@ -105,7 +106,7 @@ static struct buckets buckets_of(struct hist *h)
         .counts = wr_values(&h->pb, h->pb.begin, h->pb.end, 6, WR_PB_FIXED64),
         .bounds = wr_values(&h->pb, h->pb.begin, h->pb.end, 7, WR_PB_FIXED64),
         .number = UINT64_MAX,
-        .hi = -INFINITY,
+        .hi = -UNBOUNDED,
     };
 }
 
@@ -119,7 +120,7 @@ WR_WRAPS static bool next_bucket(struct hist *h, struct buckets *b)
         return false;
     b->number++;
     b->lo = b->hi;
-    b->hi = wr_values_next(&b->bounds, &bits) ? wr_counts_double(bits) : INFINITY;
+    b->hi = wr_values_next(&b->bounds, &bits) ? wr_counts_double(bits) : UNBOUNDED;
     return h->pb.err == WEIR_OK;
 }
 
@@ -147,7 +148,7 @@ static const char *check_buckets(struct hist *h)
     uint64_t v;
     bool any = false;
     while (next_bucket(h, &b)) {
-        if (!(b.hi > b.lo) || (b.hi == INFINITY && wr_values_next(&b.bounds, &v)))
+        if (!(b.hi > b.lo) || (b.hi == UNBOUNDED && wr_values_next(&b.bounds, &v)))
             return "bounds that do not ascend, or are too many";
         if (__builtin_add_overflow(total, b.n, &total))
             return "count is not that of the buckets";
@@ -159,7 +160,7 @@ static const char *check_buckets(struct hist *h)
     }
     if (h->pb.err != WEIR_OK)
         return NULL;
-    if (b.hi != INFINITY || wr_values_next(&b.bounds, &v))
+    if (b.hi != UNBOUNDED || wr_values_next(&b.bounds, &v))
         return "there is not one bucket more than bounds";
     return total == h->count ? NULL : "count is not that of the buckets";
 }
@@ -213,8 +214,8 @@ struct slice {
 static struct slice slice_of(const struct hist *h, const struct buckets *b)
 {
     struct slice s = {.n = b->n,
-                      .lo = b->lo == -INFINITY ? h->low : b->lo,
-                      .hi = b->hi == INFINITY ? h->high : b->hi};
+                      .lo = b->lo == -UNBOUNDED ? h->low : b->lo,
+                      .hi = b->hi == UNBOUNDED ? h->high : b->hi};
     if (h->stats.has_min && s.lo < h->stats.min)
         s.lo = h->stats.min;
     if (h->stats.has_max && s.hi > h->stats.max)
@@ -242,9 +243,9 @@ static struct totals totals_of(struct hist *h)
         const struct slice s = slice_of(h, &b);
         t.low += (double)s.n * s.lo;
         t.high += (double)s.n * s.hi;
-        if (b.lo == -INFINITY)
+        if (b.lo == -UNBOUNDED)
             t.first = s;
-        if (b.hi == INFINITY)
+        if (b.hi == UNBOUNDED)
             t.last = s;
     }
     return t;
@@ -266,17 +267,17 @@ static double mean_left(double sum, const struct totals *t, const struct slice *
 static void settle_ends(struct hist *h, double sum)
 {
     struct buckets b = buckets_of(h);
-    const bool bounded = next_bucket(h, &b) && b.hi != INFINITY;
-    h->low = h->stats.has_min ? h->stats.min : bounded ? fmin(b.hi, 0) : -INFINITY;
+    const bool bounded = next_bucket(h, &b) && b.hi != UNBOUNDED;
+    h->low = h->stats.has_min ? h->stats.min : bounded ? fmin(b.hi, 0) : -UNBOUNDED;
     while (next_bucket(h, &b))
         ;
     h->high = h->stats.has_max ? h->stats.max : b.lo;
-    if (h->low == -INFINITY && !h->stats.has_max) { /* one bucket of everything */
+    if (h->low == -UNBOUNDED && !h->stats.has_max) { /* one bucket of everything */
         h->low = sum / (double)h->count;
         h->high = h->low;
-    } else if (h->low == -INFINITY) {
+    } else if (h->low == -UNBOUNDED) {
         h->low = h->high;
-    } else if (h->high == -INFINITY) {
+    } else if (h->high == -UNBOUNDED) {
         h->high = h->low;
     }
     if (!h->stats.has_sum)
@@ -378,20 +379,6 @@ static int place(struct hist *h)
     if (r == WEIR_OK && max_placed(h))
         r = put(h, h->stats.max, 1);
     return r;
-}
-
-/* The greatest relative distance of two places in a bucket. */
-static double inherited(struct hist *h)
-{
-    struct buckets b = buckets_of(h);
-    double error = 0;
-    while (next_used(h, &b)) {
-        const double lo = h->stats.has_min ? fmax(b.lo, h->stats.min) : b.lo;
-        const double hi = h->stats.has_max ? fmin(b.hi, h->stats.max) : b.hi;
-        const double near = lo > 0 ? lo : hi < 0 ? -hi : 0;
-        error = hi > lo ? fmax(error, near > 0 ? (hi - lo) / near : INFINITY) : error;
-    }
-    return error;
 }
 
 static int check_point(struct hist *h, struct weir_where *where)

@@ -125,6 +125,8 @@ static int check_hist(const struct hist *h, struct weir_where *where)
         return wr_codec_refuse(where, 0, "a schema outside -4..8", WEIR_EVERSION);
     if (!(h->zero_threshold >= 0 && h->zero_threshold <= DBL_MAX))
         return wr_codec_refuse(where, 0, "the zero threshold is no distance", WEIR_EFORMAT);
+    if (!(h->count_float >= 0 && h->zero_float >= 0))
+        return wr_codec_refuse(where, 0, "a count that is negative or no number", WEIR_EFORMAT);
     if ((h->deltas[0] || h->deltas[1]) && h->floats)
         return wr_codec_refuse(where, 0, "deltas in a histogram of floats", WEIR_EFORMAT);
     if ((h->counts[0] || h->counts[1]) && !h->floats)
