@@ -421,8 +421,5 @@ int wr_otlp_hist_decode(const struct weir_codec_opts *opts, const uint8_t *src, 
         settle(&h);
         r = place(&h);
     }
-    if (r != WEIR_OK)
-        return r;
-    struct wr_codec_bins b = {.sk = sk};
-    return wr_codec_end(&b, &h.stats);
+    return r == WEIR_OK ? wr_bins_end(sk, &h.stats) : r;
 }

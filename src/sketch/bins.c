@@ -35,6 +35,7 @@ void wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping)
 {
     WR_ASSERT(sk->grid == WEIR_GRID_VALUE);
     weir_sketch_clear(sk);
+    sk->loose = true; /* until end there are no extremes: clear has to look at the bins */
     if (weir_mapping_equal(sk->mapping, mapping))
         return;
     const struct weir_mapping *const old = sk->mapping;
@@ -109,10 +110,16 @@ static double derived_max(const struct weir_sketch *sk)
 
 int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
 {
+    sk->loose = sk->weight != 0;
     if (!sk->weight)
         return WEIR_OK; /* empty says no extremes */
-    const double min = stats->has_min ? stats->min : derived_min(sk);
-    const double max = stats->has_max ? stats->max : derived_max(sk);
+    /* what is derived does not contradict what is known */
+    const double min = stats->has_min   ? stats->min
+                       : stats->has_max ? fmin(derived_min(sk), stats->max)
+                                        : derived_min(sk);
+    const double max = stats->has_max   ? stats->max
+                       : stats->has_min ? fmax(derived_max(sk), stats->min)
+                                        : derived_max(sk);
     const double sum = stats->has_sum
                            ? stats->sum
                            : derived_sum(sk, WR_BINS_POSITIVE) - derived_sum(sk, WR_BINS_NEGATIVE);
