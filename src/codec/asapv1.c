@@ -370,7 +370,7 @@ static int read_contents(const struct weir_codec_opts *opts, const struct weir_s
         c->neg.last > INT32_MAX)
         return WEIR_ERANGE;
     if (!(c->pos.total || c->is_signed))
-        c->stats = (struct wr_counts_stats){.min = INFINITY, .max = -INFINITY};
+        c->stats = (struct wr_counts_stats){.min = (double)INFINITY, .max = -(double)INFINITY};
     return WEIR_OK;
 }
 

@@ -403,6 +403,14 @@ static int check_point(struct hist *h, struct weir_where *where)
     return WEIR_OK;
 }
 
+/* One of min and max may be known without the other, unlike anywhere else. */
+static int end(struct hist *h)
+{
+    struct wr_codec_bins b = {.sk = h->sk};
+    return h->stats.has_min == h->stats.has_max ? wr_codec_end(&b, &h->stats)
+                                                : wr_bins_end(h->sk, &h->stats);
+}
+
 int wr_otlp_hist_decode(const struct weir_codec_opts *opts, const uint8_t *src, size_t bytes,
                         struct weir_sketch *sk, struct weir_where *where)
 {
@@ -421,5 +429,5 @@ int wr_otlp_hist_decode(const struct weir_codec_opts *opts, const uint8_t *src, 
         settle(&h);
         r = place(&h);
     }
-    return r == WEIR_OK ? wr_bins_end(sk, &h.stats) : r;
+    return r == WEIR_OK ? end(&h) : r;
 }

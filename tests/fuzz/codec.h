@@ -11,8 +11,8 @@
 /*
  * Bytes as a sketch of one encoding, with room for max_bins. What is refused leaves it empty and
  * says where and why; what is accepted is sound, answers in order, and is read again the same from
- * the same bytes. If written is an encoding that can say it: what that writes is read back and
- * written again as the same bytes, and a byte less of room is refused.
+ * the same bytes. If written is an encoding that can say it: what that writes is read back with the
+ * same bins, and written again as the same bytes; a byte less of room is refused.
  */
 void fz_codec(uint32_t codec, uint32_t written, const struct weir_codec_opts *opts,
               uint32_t max_bins, const uint8_t *bytes, size_t n);
