@@ -6,8 +6,6 @@
  */
 #include "codec/codec.h"
 
-#include <float.h>
-
 /* What counts beyond this do, 64 bits of weight do not: 2^64 / 2^20. */
 #define COUNT_END 0x1p44
 #define UNIT 0x1p20
@@ -22,21 +20,17 @@ int wr_codec_refuse(struct weir_where *where, size_t offset, const char *reason,
 
 /* Building */
 
-static bool near(double a, double b)
-{
-    return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
-}
-
 /* m is the mapping that was said, or BASE2 of its bounds; *ret_minus is then what to take from the
  * indices of the bytes. */
 static bool same_bins(const struct weir_mapping *m, const struct wr_codec_mapping *said,
                       int64_t *ret_minus)
 {
-    if (!near(weir_mapping_gamma(m), said->gamma))
+    if (!wr_codec_near(weir_mapping_gamma(m), said->gamma))
         return false;
     *ret_minus = 0;
     if (weir_mapping_kind(m) != WEIR_MAPPING_BASE2)
-        return weir_mapping_kind(m) == said->kind && near(weir_mapping_offset(m), said->offset);
+        return weir_mapping_kind(m) == said->kind &&
+               wr_codec_near(weir_mapping_offset(m), said->offset);
     if (said->kind != WEIR_MAPPING_LOG || !(fabs(said->offset) < 0x1p31) ||
         said->offset != rint(said->offset))
         return false;
@@ -47,7 +41,7 @@ static bool same_bins(const struct weir_mapping *m, const struct wr_codec_mappin
 static int new_mapping(const struct weir_sketch *sk, const struct wr_codec_mapping *said,
                        struct weir_mapping **ret_mapping)
 {
-    if (!(said->gamma > 1 && said->gamma <= DBL_MAX) || !(fabs(said->offset) <= DBL_MAX))
+    if (!(said->gamma > 1 && said->gamma <= DBL_MAX && fabs(said->offset) <= DBL_MAX))
         return WEIR_EFORMAT;
     const int r =
         weir_mapping_new(wr_bins_alloc(sk), said->kind, said->gamma, said->offset, ret_mapping);
@@ -86,10 +80,9 @@ int wr_codec_begin(struct wr_codec_bins *b, struct weir_sketch *sk,
     const bool log =
         weir_mapping_kind(m) == WEIR_MAPPING_LOG || weir_mapping_kind(m) == WEIR_MAPPING_BASE2;
     b->minus += ceil;
-    if (log || !ceil)
-        wr_bins_begin(sk, m);
+    const int r = log || !ceil ? wr_bins_begin(sk, m) : WEIR_EVERSION;
     weir_mapping_unref(made);
-    return log || !ceil ? WEIR_OK : WEIR_EVERSION;
+    return r;
 }
 
 int wr_codec_weight_any(struct wr_codec_bins *b, double count, uint64_t *ret_weight)
@@ -146,14 +139,7 @@ int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t fi
     if (first < INT32_MIN || first > INT32_MAX || n - 1 > (size_t)(INT32_MAX - first) ||
         !own_index(b, first, &own) || !own_index(b, first + (int64_t)n - 1, &last))
         return WEIR_EFORMAT;
-    while (n && !weights[n - 1]) /* padding is not worth memory */
-        n--;
-    for (; n && !weights[0]; n--, own++)
-        weights++;
-    int r = WEIR_OK;
-    for (size_t i = 0; i < n && r == WEIR_OK; i++)
-        r = wr_bins_add(b->sk, sign, own + (int32_t)i, weights[i]);
-    return r;
+    return wr_bins_add_run(b->sk, sign, own, weights, n);
 }
 
 /* Statistics that no values with these bins can have are left out. */
@@ -297,8 +283,10 @@ static int decode_foreign(const struct codec *c, const struct weir_codec_opts *o
     const struct weir_mapping *const had = weir_mapping_ref(weir_sketch_mapping(sk));
     weir_sketch_clear(sk);
     const int r = c->decode(opts, bytes ? src : none, bytes, sk, where);
-    if (r != WEIR_OK)
-        wr_bins_begin(sk, had);
+    if (r != WEIR_OK) {
+        WR_IGNORE(wr_bins_begin(sk, had)); /* it held that before, so it has room for it */
+        weir_sketch_clear(sk);
+    }
     weir_mapping_unref(had);
     return r;
 }

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "sketch/bins.h"
 
+#include <float.h>
 #include <weir/codec.h>
 
 /* ---- One encoding. opts and where are never NULL; sk of decode is an empty WEIR_GRID_VALUE one.
@@ -60,6 +61,13 @@ struct wr_codec_mapping {
     double gamma;
     double offset;
 };
+
+/* The same number but for the last bits; never when one is not finite. */
+static inline bool wr_codec_near(double a, double b)
+{
+    return fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX &&
+           fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
+}
 
 /* Bins from counts. */
 struct wr_codec_bins {

@@ -10,17 +10,15 @@
 int wr_counts_begin_base2(struct weir_sketch *sk, int32_t scale)
 {
     const struct weir_mapping *const own = weir_sketch_mapping(sk);
-    if (weir_mapping_kind(own) == WEIR_MAPPING_BASE2 && weir_mapping_scale(own) == scale) {
-        wr_bins_begin(sk, own);
-        return WEIR_OK;
-    }
+    if (weir_mapping_kind(own) == WEIR_MAPPING_BASE2 && weir_mapping_scale(own) == scale)
+        return wr_bins_begin(sk, own);
     struct weir_mapping *made;
-    const int r = weir_mapping_base2(wr_bins_alloc(sk), scale, &made);
+    int r = weir_mapping_base2(wr_bins_alloc(sk), scale, &made);
     if (r != WEIR_OK)
         return r;
-    wr_bins_begin(sk, made);
+    r = wr_bins_begin(sk, made);
     weir_mapping_unref(made);
-    return WEIR_OK;
+    return r;
 }
 
 void wr_counts_init(struct wr_counts *c, struct weir_sketch *sk, int64_t minus)

@@ -22,7 +22,17 @@
 #include "codec/codec.h"
 #include "codec/varfloat.h"
 
-enum { CHUNK = 512, RUNS_MAX = 64, SCAN = 8 };
+enum {
+    SMALL_MAX = 2048, /* bins that are read once, for good: the default limit of a sketch */
+    CHUNK = 256,      /* else so many at a time */
+    RUNS_MAX = 64,
+    SCAN = 8
+};
+
+/* Bytes of a whole count in the low three, how many they are in the high one. */
+static const uint32_t table[4096] = {
+#include "codec/varfloat.inc"
+};
 
 /* What a run costs beside its counts: flag, how many, first index, step, and that the next delta
  * of the block around it is longer. */
@@ -39,19 +49,27 @@ struct plan {
     enum wr_bins_sign sign;
     int64_t lo;
     int64_t end;
+    bool small;     /* all counts are in counts */
+    uint64_t ones;  /* outside of runs: deltas of the block of ones */
+    uint64_t pairs; /* and bins of the block of pairs */
     size_t n;
     struct segment runs[RUNS_MAX];
-    /* what is outside of them */
-    uint64_t ones;  /* deltas of the block of ones */
-    uint64_t pairs; /* bins of the block of pairs */
+    uint64_t weights[CHUNK]; /* of the stretch that is worked on */
+    uint16_t counts[SMALL_MAX];
 };
 
 /* Which bins outside of runs are pairs. */
 enum split { ALL_ONES, ALL_PAIRS, SPLIT };
 
-static size_t varint_bytes(int64_t v)
+/* Most are of one byte. */
+WR_INLINE bool is_near(int64_t delta)
 {
-    return wr_uvarint9_bytes(wr_codec_zigzag(v));
+    return delta >= -64 && delta < 64;
+}
+
+WR_INLINE size_t varint_bytes(int64_t v)
+{
+    return is_near(v) ? 1 : wr_uvarint9_bytes(wr_codec_zigzag(v));
 }
 
 static bool is_whole(uint64_t weight)
@@ -66,11 +84,16 @@ static size_t count_bytes(uint64_t weight)
     return wr_varfloat_bytes((double)weight * 0x1p-20);
 }
 
-/* Read the next stretch of [at, end); how many bins it has. */
-static size_t next_bins(const struct plan *p, int64_t at, int64_t end, uint64_t *ret_weights)
+/* The next stretch of [at, end) is in p->weights; how many bins it has. */
+static size_t next_bins(struct plan *p, int64_t at, int64_t end)
 {
     const size_t n = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-    wr_bins_read(p->sk, p->sign, (int32_t)at, n, ret_weights);
+    if (!p->small) {
+        wr_bins_read(p->sk, p->sign, (int32_t)at, n, p->weights);
+        return n;
+    }
+    for (size_t i = 0; i < n; i++)
+        p->weights[i] = (uint64_t)p->counts[(size_t)(at - p->lo) + i] << 20;
     return n;
 }
 
@@ -119,40 +142,69 @@ WR_INLINE void score_down(struct scan *s)
         close_run(s);
 }
 
-static void scan_bins(struct scan *s, int64_t at, const uint64_t *weights, size_t n)
+/* m bins, one by one. */
+static void score(struct scan *s, int64_t at, const uint16_t *counts, size_t m)
 {
+    for (size_t k = 0; k < m; k++) {
+        if (counts[k])
+            score_up(s, at + (int64_t)k, 1, counts[k] > 1);
+        else
+            score_down(s);
+    }
+}
+
+/* Lanes of 16 bits that are at least least (1 or 2): their top bits. */
+WR_INLINE uint64_t lanes_of(uint64_t word, uint64_t least)
+{
+    const uint64_t low = UINT64_C(0x7fff7fff7fff7fff);
+    const uint64_t carry = UINT64_C(0x8000800080008000) - UINT64_C(0x0001000100010001) * least;
+    return (((word & low) + carry) | word) & ~low;
+}
+
+/* All bins of small counts: eight at a time, in two words; the most have no bin below two. */
+static void scan_small(struct scan *s)
+{
+    const struct plan *const p = s->plan;
+    const uint64_t all = UINT64_C(0x8000800080008000);
+    const size_t n = (size_t)(p->end - p->lo);
     size_t i = 0;
-    while (i < n) {
-        const size_t m = n - i < SCAN ? n - i : SCAN;
-        size_t several = 0;
-        size_t empty = 0;
-        for (size_t k = 0; k < m; k++) {
-            several += weights[i + k] > WEIR_WEIGHT_ONE;
-            empty += weights[i + k] == 0;
+    for (; i + SCAN <= n; i += SCAN) {
+        uint64_t words[2];
+        memcpy(words, p->counts + i, sizeof words);
+        const uint64_t several[2] = {lanes_of(words[0], 2), lanes_of(words[1], 2)};
+        if (WR_LIKELY((several[0] & several[1]) == all)) {
+            score_up(s, p->lo + (int64_t)i, SCAN, SCAN);
+        } else if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
+            const int up = __builtin_popcountll(several[0]) + __builtin_popcountll(several[1]);
+            score_up(s, p->lo + (int64_t)i, SCAN, up);
+        } else {
+            score(s, p->lo + (int64_t)i, p->counts + i, SCAN);
         }
-        if (!empty) {
-            score_up(s, at + (int64_t)i, (int64_t)m, (int64_t)several);
-            i += m;
-            continue;
-        }
-        for (size_t k = 0; k < m; k++, i++) {
-            if (weights[i])
-                score_up(s, at + (int64_t)i, 1, weights[i] > WEIR_WEIGHT_ONE);
-            else
-                score_down(s);
-        }
+    }
+    score(s, p->lo + (int64_t)i, p->counts + i, n - i);
+}
+
+/* Any weights, as counts that are as good as they are: 0, 1, or more. */
+static void scan_any(struct scan *s)
+{
+    struct plan *const p = s->plan;
+    size_t n;
+    for (int64_t at = p->lo; at < p->end; at += (int64_t)n) {
+        uint16_t counts[CHUNK];
+        n = next_bins(p, at, p->end);
+        for (size_t i = 0; i < n; i++)
+            counts[i] = (uint16_t)((p->weights[i] > 0) + (p->weights[i] > WEIR_WEIGHT_ONE));
+        score(s, at, counts, n);
     }
 }
 
 static void find_runs(struct plan *p)
 {
-    uint64_t weights[CHUNK];
     struct scan s = {.plan = p};
-    size_t n;
-    for (int64_t at = p->lo; at < p->end; at += (int64_t)n) {
-        n = next_bins(p, at, p->end, weights);
-        scan_bins(&s, at, weights, n);
-    }
+    if (p->small)
+        scan_small(&s);
+    else
+        scan_any(&s);
     close_run(&s);
 }
 
@@ -231,18 +283,40 @@ static void count_bins(struct ways *w, int64_t at, const uint64_t *weights, size
     }
 }
 
+/* What is outside of runs are ones and twos: ones are as short as anything. */
+static bool only_ones(struct plan *p)
+{
+    struct outside o = {.next = 0};
+    struct segment s;
+    uint64_t ones = 0;
+    bool any_pair = false;
+    while (next_outside(p, &o, &s)) {
+        size_t n;
+        for (int64_t at = s.first; at < s.end && !any_pair; at += (int64_t)n) {
+            n = next_bins(p, at, s.end);
+            for (size_t i = 0; i < n; i++) {
+                any_pair |= suits_pair(p->weights[i]);
+                ones += p->weights[i] >> 20;
+            }
+        }
+    }
+    p->ones = ones;
+    return !any_pair;
+}
+
 static enum split choose(struct plan *p)
 {
+    if (only_ones(p))
+        return ALL_ONES;
     struct ways w;
     memset(&w, 0, sizeof w);
     struct outside o = {.next = 0};
     struct segment s;
-    uint64_t weights[CHUNK];
     while (next_outside(p, &o, &s)) {
         size_t n;
         for (int64_t at = s.first; at < s.end; at += (int64_t)n) {
-            n = next_bins(p, at, s.end, weights);
-            count_bins(&w, at, weights, n);
+            n = next_bins(p, at, s.end);
+            count_bins(&w, at, p->weights, n);
         }
     }
     const uint64_t both = block_bytes(&w.ones) + block_bytes(&w.pairs);
@@ -280,66 +354,87 @@ static void put_flag(struct wr_codec_out *out, enum wr_bins_sign sign, uint8_t b
     wr_codec_put_u8(out, block | (sign == WR_BINS_POSITIVE ? TYPE_POSITIVE : TYPE_NEGATIVE));
 }
 
-/* n counts; most are whole and short: those go four bytes at a time, as many of which count. */
-static void put_counts(struct wr_codec_out *out, const uint64_t *weights, size_t n)
+/* One count at `at`, where there are four bytes: all are stored, as many are kept as it has. */
+WR_INLINE uint8_t *put_short(uint8_t *at, uint32_t bytes)
 {
-    if (out->full)
-        return;
-    uint8_t *at = out->at;
-    const size_t roomy = (size_t)(out->end - at) / 9; /* of the longest */
-    size_t i = 0;
-    for (; i < n && i < roomy; i++) {
-        const uint64_t count = weights[i] >> 20;
-        if (WR_LIKELY(is_whole(weights[i]) && count < WR_VARFLOAT_SHORT)) {
-            const uint32_t bytes = wr_varfloat_short((uint32_t)count);
-            wr_store32le(at, bytes);
-            at += bytes >> 24;
-        } else {
-            at = wr_varfloat_put(at, (double)weights[i] * 0x1p-20);
-        }
-    }
-    out->at = at;
-    for (; i < n; i++)
-        put_varfloat(out, (double)weights[i] * 0x1p-20);
+    wr_store32le(at, bytes);
+    return at + (bytes >> 24);
 }
 
-static void put_run(struct wr_codec_out *out, const struct plan *p, struct segment s)
+/* n counts, four bytes of room for each. */
+static uint8_t *put_small(uint8_t *at, const uint16_t *counts, size_t n)
 {
-    uint64_t weights[CHUNK];
+    const uint32_t end = sizeof table / sizeof table[0];
+    size_t i = 0;
+    while (i < n) {
+        while (i + 1 < n && (counts[i] | counts[i + 1]) < end) {
+            at = put_short(at, table[counts[i]]);
+            at = put_short(at, table[counts[i + 1]]);
+            i += 2;
+        }
+        if (i == n)
+            break;
+        at = counts[i] < WR_VARFLOAT_SHORT ? put_short(at, wr_varfloat_short(counts[i]))
+                                           : wr_varfloat_put(at, counts[i]); /* one byte */
+        i++;
+    }
+    return at;
+}
+
+static void put_run(struct wr_codec_out *out, struct plan *p, struct segment s)
+{
     size_t n;
     put_flag(out, p->sign, BLOCK_RUN);
     put_uvarint(out, (uint64_t)(s.end - s.first));
     put_varint(out, s.first);
     put_varint(out, 1);
+    if (p->small && !out->full && (out->end - out->at) / 4 >= s.end - s.first) {
+        out->at = put_small(out->at, p->counts + (s.first - p->lo), (size_t)(s.end - s.first));
+        return;
+    }
     for (int64_t at = s.first; at < s.end && !out->full; at += (int64_t)n) {
-        n = next_bins(p, at, s.end, weights);
-        put_counts(out, weights, n);
+        n = next_bins(p, at, s.end);
+        for (size_t i = 0; i < n; i++)
+            put_varfloat(out, (double)p->weights[i] * 0x1p-20);
     }
 }
 
+static void put_delta(struct wr_codec_out *out, int64_t delta)
+{
+    if (is_near(delta))
+        wr_codec_put_u8(out, (uint8_t)wr_codec_zigzag(delta));
+    else
+        put_varint(out, delta);
+}
+
+/* A bin that is not empty. */
+static void put_bin(struct wr_codec_out *out, uint8_t block, int64_t delta, uint64_t weight)
+{
+    put_delta(out, delta);
+    if (block == BLOCK_PAIRS) {
+        put_varfloat(out, (double)weight * 0x1p-20);
+        return;
+    }
+    for (uint64_t n = weight >> 20; n > 1; n--)
+        wr_codec_put_u8(out, 0);
+}
+
 /* The bins outside of runs that belong into this block. */
-static void put_outside(struct wr_codec_out *out, const struct plan *p, enum split split,
-                        uint8_t block)
+static void put_outside(struct wr_codec_out *out, struct plan *p, enum split split, uint8_t block)
 {
     struct outside o = {.next = 0};
     struct segment s;
-    uint64_t weights[CHUNK];
     int64_t last = 0;
     while (next_outside(p, &o, &s)) {
         size_t n;
         for (int64_t at = s.first; at < s.end && !out->full; at += (int64_t)n) {
-            n = next_bins(p, at, s.end, weights);
+            n = next_bins(p, at, s.end);
             for (size_t i = 0; i < n; i++) {
-                const int64_t index = at + (int64_t)i;
-                if (!weights[i] ||
-                    (split == SPLIT && suits_pair(weights[i]) != (block == BLOCK_PAIRS)))
+                const uint64_t weight = p->weights[i];
+                if (!weight || (split == SPLIT && suits_pair(weight) != (block == BLOCK_PAIRS)))
                     continue;
-                put_varint(out, index - last);
-                last = index;
-                if (block == BLOCK_PAIRS)
-                    put_varfloat(out, (double)weights[i] * 0x1p-20);
-                for (uint64_t k = weights[i] >> 20; block == BLOCK_ONES && k > 1; k--)
-                    wr_codec_put_u8(out, 0);
+                put_bin(out, block, at + (int64_t)i - last, weight);
+                last = at + (int64_t)i;
             }
         }
     }
@@ -368,14 +463,13 @@ static void put_one_block(struct wr_codec_out *out, struct plan *p)
 {
     struct block pairs = {.n = 0};
     uint64_t run = wr_uvarint9_bytes((uint64_t)(p->end - p->lo)) + varint_bytes(p->lo) + 1;
-    uint64_t weights[CHUNK];
     size_t n;
     for (int64_t at = p->lo; at < p->end; at += (int64_t)n) {
-        n = next_bins(p, at, p->end, weights);
+        n = next_bins(p, at, p->end);
         for (size_t i = 0; i < n; i++) {
-            run += count_bytes(weights[i]);
-            if (weights[i])
-                count_pair(&pairs, at + (int64_t)i, weights[i]);
+            run += count_bytes(p->weights[i]);
+            if (p->weights[i])
+                count_pair(&pairs, at + (int64_t)i, p->weights[i]);
         }
     }
     if (run <= wr_uvarint9_bytes(pairs.n) + pairs.bytes) {
@@ -394,14 +488,13 @@ static void put_sign(struct wr_codec_out *out, const struct weir_codec_opts *opt
     const size_t span = wr_codec_span(sk, sign, &lo);
     if (!span)
         return;
-    struct plan p; /* the runs are not set */
+    struct plan p; /* the arrays are not set */
     memset(&p, 0, offsetof(struct plan, runs));
-    p.ones = 0;
-    p.pairs = 0;
     p.sk = sk;
     p.sign = sign;
     p.lo = lo;
     p.end = lo + (int64_t)span;
+    p.small = span <= SMALL_MAX && wr_bins_read_small(sk, sign, lo, span, p.counts);
     if (opts->flags & WEIR_CODEC_ONE_BLOCK)
         put_one_block(out, &p);
     else

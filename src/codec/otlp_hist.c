@@ -381,6 +381,20 @@ static int place(struct hist *h)
     return r;
 }
 
+/* The greatest relative distance of two places in a bucket. */
+static double inherited(struct hist *h)
+{
+    struct buckets b = buckets_of(h);
+    double error = 0;
+    while (next_used(h, &b)) {
+        const double lo = h->stats.has_min ? fmax(b.lo, h->stats.min) : b.lo;
+        const double hi = h->stats.has_max ? fmin(b.hi, h->stats.max) : b.hi;
+        const double near = lo > 0 ? lo : hi < 0 ? -hi : 0;
+        error = hi > lo ? fmax(error, near > 0 ? (hi - lo) / near : UNBOUNDED) : error;
+    }
+    return error;
+}
+
 static int check_point(struct hist *h, struct weir_where *where)
 {
     uint64_t weight;
@@ -423,11 +437,13 @@ int wr_otlp_hist_decode(const struct weir_codec_opts *opts, const uint8_t *src, 
     int r = check_point(&h, where);
     if (r != WEIR_OK)
         return r;
-    wr_bins_begin(sk, opts->mapping ? opts->mapping : weir_sketch_mapping(sk));
+    r = wr_bins_begin(sk, opts->mapping ? opts->mapping : weir_sketch_mapping(sk));
     h.mapping = weir_sketch_mapping(sk);
-    if (h.count) {
+    if (r == WEIR_OK && h.count) {
         settle(&h);
         r = place(&h);
     }
+    if (r == WEIR_OK)
+        r = wr_bins_inherit(sk, inherited(&h));
     return r == WEIR_OK ? end(&h) : r;
 }

@@ -217,13 +217,15 @@ int wr_sketchlib_delta_decode(const struct weir_codec_opts *opts, const uint8_t 
     if (!opts->mapping)
         return wr_codec_refuse(where, 0, "a delta says no mapping, and none was given",
                                WEIR_EFORMAT);
-    wr_bins_begin(sk, opts->mapping);
+    int r = wr_bins_begin(sk, opts->mapping);
+    if (r != WEIR_OK)
+        return r;
     int64_t add;
     double gamma;
     if (!wr_counts_log(weir_sketch_mapping(sk), &gamma, &add))
         return wr_codec_refuse(where, 0, "a mapping that no delta is of", WEIR_EVERSION);
     wr_counts_init(&c, sk, add);
-    int r = walk_delta(&pb, &c);
+    r = walk_delta(&pb, &c);
     if (r != WEIR_OK)
         return refuse_walk(&pb, r, where);
     r = wr_counts_load(&c);

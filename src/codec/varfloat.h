@@ -116,11 +116,11 @@ WR_INLINE uint32_t wr_varfloat_short(uint32_t count)
     const uint32_t v = count + 1;
     const uint32_t lead = (uint32_t)__builtin_clz(v);
     const uint32_t mantissa = v << lead << 1; /* the leading one is out; at most 15 bits are used */
-    const uint32_t third = mantissa >> 17 & 0x7f;
+    const uint32_t head = (31 - lead) << 1 | mantissa >> 31;
     const uint32_t second = mantissa >> 24 & 0x7f;
-    const uint32_t has_third = third != 0;
-    const uint32_t has_second = has_third | (second != 0);
-    return (31 - lead) << 1 | mantissa >> 31 | has_second << 7 | second << 8 | has_third << 15 |
-           third << 16 | (1 + has_second + has_third) << 24;
+    const uint32_t third = mantissa >> 17 & 0x7f;
+    if (third)
+        return head | second << 8 | third << 16 | 0x03008080;
+    return second ? head | second << 8 | 0x02000080 : head | 0x01000000;
 }
 #endif
