@@ -136,6 +136,6 @@ void fz_codec(uint32_t codec, uint32_t written, const struct weir_codec_opts *op
 
 uint32_t fz_max_bins(struct fz_in *in)
 {
-    static const uint32_t limits[4] = {65536, 2048, 100, 2};
+    static const uint32_t limits[4] = {32768, 2048, 100, 2};
     return limits[fz_u8(in) % 4];
 }

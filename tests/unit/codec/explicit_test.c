@@ -268,6 +268,58 @@ TEST(the_first_bucket_begins_at_zero_or_where_the_sum_says)
     weir_sketch_free(sk);
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every answer is within the bound that is told. */
+static void expect_bound(const struct weir_sketch *sk, double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    for (size_t i = 0; i < n; i += 1 + n / 64) {
+        const double q = n > 1 ? fmin(1, (double)i / (double)(n - 1) + 1e-9) : 0.5;
+        double bound;
+        T_OK(weir_sketch_error_bound(sk, q, &bound));
+        const double off = fabs(t_sketch_q(sk, q) - values[i]);
+        if (!(off <= bound * fabs(values[i])))
+            T_FAIL("q %g: %g for %g, bound %g", q, t_sketch_q(sk, q), values[i], bound);
+    }
+}
+
+TEST(the_bound_is_that_of_the_widest_bucket)
+{
+    static const uint64_t counts[] = {0, 4, 0};
+    struct point p = POINT(counts, 10, 1000);
+    double bound;
+    struct weir_sketch *sk = decoded(&p);
+    T_OK(weir_sketch_error_bound(sk, 0.5, &bound));
+    T_NEAR(bound, 99, 0.02); /* (1000 - 10) / 10 */
+    weir_sketch_free(sk);
+    p.min = 90;
+    p.max = 120;
+    sk = decoded(&p);
+    T_OK(weir_sketch_error_bound(sk, 0.5, &bound));
+    T_NEAR(bound, 1.0 / 3, 0.03);
+    weir_sketch_free(sk);
+    p.counts[0] = 1;
+    p.count = 5;
+    p.min = (double)NAN;
+    sk = decoded(&p); /* the first bucket goes down to 0 */
+    T_OK(weir_sketch_error_bound(sk, 0.5, &bound));
+    T_TRUE(isinf(bound));
+    weir_sketch_free(sk);
+    static const uint64_t one[] = {1, 0};
+    struct point single = POINT(one, 10);
+    single.sum = 4;
+    sk = decoded(&single);
+    T_OK(weir_sketch_error_bound(sk, 0.5, &bound));
+    T_TRUE(bound < ALPHA);
+    weir_sketch_free(sk);
+}
+
 /* Values, their histogram, and what is read of it. */
 static void expect_recorded(struct t_rng *rng)
 {
@@ -282,12 +334,14 @@ static void expect_recorded(struct t_rng *rng)
     }
     const size_t values = 1 + t_below(rng, t_below(rng, 2) ? 4 : 3000);
     struct weir_sketch *const seen = t_sketch_of(NULL, 0);
+    static double all[4096];
     for (size_t i = 0; i < values; i++) {
         const double v = exp(t_unit(rng) * 8 - 4) * (t_below(rng, 20) ? 1 : -1);
         size_t k = 0;
         while (k + 1 < n && v > bounds[k])
             k++;
         counts[k]++;
+        all[i] = v;
         T_OK(weir_sketch_add(seen, v, 0));
     }
     struct point p = point(n, bounds, counts);
@@ -305,6 +359,7 @@ static void expect_recorded(struct t_rng *rng)
         T_EQ_DBL(weir_sketch_sum(sk), p.sum);
         T_TRUE(fabs(sum_of_bins(sk) - p.sum) <= 2 * ALPHA * magnitude);
     }
+    expect_bound(sk, all, values);
     for (int i = 0; i <= 20; i++) {
         if (!isnan(p.min))
             T_TRUE(t_sketch_q(sk, i / 20.0) >= p.min);

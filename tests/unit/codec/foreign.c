@@ -62,7 +62,7 @@ int t_decode(uint32_t codec, const struct weir_codec_opts *opts, const void *byt
              struct weir_sketch **ret)
 {
     struct t_guard guard = t_guard_new(bytes, n);
-    struct weir_sketch *const sk = t_sketch_of(NULL, 65536);
+    struct weir_sketch *const sk = t_sketch_of(NULL, 32768);
     T_OK(weir_sketch_add(sk, 3, 0));
     struct weir_where where = {.offset = SIZE_MAX, .reason = NULL};
     const int r = weir_codec_decode(codec, opts, guard.ptr, n, sk, &where);
@@ -150,7 +150,7 @@ struct weir_sketch *t_random_sketch(struct t_rng *rng, int32_t scale, bool with_
 {
     struct weir_mapping *m;
     T_OK(weir_mapping_base2(NULL, scale, &m));
-    struct weir_sketch *const sk = t_sketch_of(m, 65536);
+    struct weir_sketch *const sk = t_sketch_of(m, 32768);
     weir_mapping_unref(m);
     const uint64_t n = t_below(rng, 400) + 1;
     for (uint64_t i = 0; i < n; i++) {
