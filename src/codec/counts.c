@@ -65,18 +65,51 @@ int wr_counts_take_zero(struct wr_counts *c, uint64_t weight)
     return take(c, weight);
 }
 
+static int flush(struct wr_counts *c)
+{
+    const size_t n = c->run;
+    c->run = 0;
+    return n ? wr_bins_add_run(c->sk, c->run_sign, c->run_first, c->run_weights, n) : WEIR_OK;
+}
+
+/* Into the sketch, by runs of bins. */
+static int put(struct wr_counts *c, enum wr_bins_sign sign, int32_t index, uint64_t weight)
+{
+    const bool next =
+        c->run && sign == c->run_sign && (int64_t)c->run_first + (int64_t)c->run == index;
+    if (!next && !weight)
+        return WEIR_OK;
+    if (!next || c->run == WR_COUNTS_RUN) {
+        const int r = flush(c);
+        if (r != WEIR_OK)
+            return r;
+        c->run_sign = sign;
+        c->run_first = index;
+    }
+    c->run_weights[c->run++] = weight;
+    return WEIR_OK;
+}
+
+/* Second walk: index was found good, unless weight is 0. */
+static int take_again(struct wr_counts *c, enum wr_bins_sign sign, int64_t index, uint64_t weight)
+{
+    struct wr_counts_top *const top = &c->top[sign];
+    if (index < c->zero || index > c->most)
+        return WEIR_OK; /* zeros are there already */
+    if (weight && top->seen++ == top->at)
+        weight = 0; /* and so is this one */
+    return put(c, sign, (int32_t)index, weight);
+}
+
 int wr_counts_take(struct wr_counts *c, enum wr_bins_sign sign, int64_t index, uint64_t weight)
 {
     struct wr_counts_top *const top = &c->top[sign];
+    if (wr_sub_i64(index, c->minus, &index))
+        return weight ? WEIR_EFORMAT : WEIR_OK;
+    if (c->loading)
+        return take_again(c, sign, index, weight);
     if (!weight)
         return WEIR_OK;
-    if (wr_sub_i64(index, c->minus, &index))
-        return WEIR_EFORMAT;
-    if (c->loading) {
-        if (index < c->zero || top->seen++ == top->at)
-            return WEIR_OK; /* it is there already */
-        return wr_bins_add(c->sk, sign, (int32_t)index, weight);
-    }
     if (index < c->least || index > c->most)
         return WEIR_EFORMAT;
     if (index < c->zero)
@@ -106,7 +139,8 @@ int wr_counts_load(struct wr_counts *c)
 int wr_counts_end(struct wr_counts *c, const struct wr_bins_stats *stats)
 {
     struct wr_codec_bins b = {.sk = c->sk};
-    return wr_codec_end(&b, stats);
+    const int r = flush(c);
+    return r == WEIR_OK ? wr_codec_end(&b, stats) : r;
 }
 
 const uint8_t *wr_counts_varint(struct wr_pb *pb, const uint8_t *at, const uint8_t *end,

@@ -26,6 +26,8 @@ struct wr_counts_top {
     uint64_t weight; /* 0: there is none yet */
 };
 
+#define WR_COUNTS_RUN 64
+
 struct wr_counts {
     struct weir_sketch *sk;
     int64_t minus;  /* what to take from an index that is read */
@@ -36,6 +38,11 @@ struct wr_counts {
     uint64_t zeros;
     struct wr_counts_top top[2]; /* enum wr_bins_sign */
     bool loading;                /* the second walk */
+    /* of it, bins side by side that are not in the sketch yet */
+    enum wr_bins_sign run_sign;
+    int32_t run_first;
+    size_t run;
+    uint64_t run_weights[WR_COUNTS_RUN];
 };
 
 /* The first walk begins, over a sketch whose building has begun: wr_bins_begin, wr_codec_begin. */
