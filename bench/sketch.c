@@ -332,13 +332,15 @@ static void run_1m(struct run *r)
     report_many(r, "insert_random_1m_list", r->fresh);
 }
 
+/* One that did not run is named once a size. */
 static void report_size(struct run *r, const char *name, const char *metric, size_t mapping,
                         double ours, const struct peer *p, const char *key)
 {
     struct bench_peer beside = {.name = p->name, .count = 1};
     (void)snprintf(beside.why, sizeof beside.why, "%s", p->a.why);
     beside.values[0] = bench_json_number(p->a.answer, key);
-    if (!stands_beside(p, ASK_BYTES, mapping) || (!beside.why[0] && beside.values[0] < 0))
+    if (!stands_beside(p, ASK_BYTES, mapping) ||
+        (beside.why[0] ? key != name : beside.values[0] < 0))
         return;
     bench_report_peer(&r->b, name, metric, "B", BENCH_LOWER, &ours, 1, &beside);
 }
