@@ -196,10 +196,10 @@ int weir_sketch_convert(struct weir_sketch *dst, const struct weir_sketch *src)
     uint64_t total;
     if (dst == src)
         return WEIR_EINVAL;
-    if (kind->grid == WEIR_GRID_NS && wr_sketch_grid(src) != WEIR_GRID_NS)
+    if (kind->head.grid == WEIR_GRID_NS && wr_sketch_grid(src) != WEIR_GRID_NS)
         return WEIR_EVERSION;
-    if (kind->grid == wr_sketch_grid(src) &&
-        weir_mapping_equal(kind->mapping, wr_sketch_mapping(src)))
+    if (kind->head.grid == wr_sketch_grid(src) &&
+        weir_mapping_equal(kind->head.mapping, wr_sketch_mapping(src)))
         return weir_sketch_merge(dst, src);
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
@@ -207,9 +207,9 @@ int weir_sketch_convert(struct weir_sketch *dst, const struct weir_sketch *src)
         return WEIR_OK;
     const struct weir_sketch_opts opts = {.struct_size = sizeof opts,
                                           .alloc = kind->alloc,
-                                          .grid = kind->grid,
-                                          .max_bins = kind->max_bins,
-                                          .mapping = kind->mapping};
+                                          .grid = kind->head.grid,
+                                          .max_bins = kind->head.max_bins,
+                                          .mapping = kind->head.mapping};
     struct weir_sketch *between;
     int r = weir_sketch_new(&opts, &between);
     if (r != WEIR_OK)

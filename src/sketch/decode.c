@@ -169,7 +169,7 @@ static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t 
 /* Read and check one block of bins. Bounded by the range of indices. */
 static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, struct bins *ret_bins)
 {
-    const bool ns = d->kind.grid == WEIR_GRID_NS;
+    const bool ns = d->kind.head.grid == WEIR_GRID_NS;
     const int32_t least = ns ? WR_MAPPING_NS_MIN : WR_MAPPING_VALUE_MIN;
     const int32_t most = ns ? WR_MAPPING_NS_MAX : WR_MAPPING_VALUE_MAX;
     const uint64_t first = read_varint(r);
@@ -320,7 +320,7 @@ static int read_header(struct reader *r, uint8_t grid, struct decoded *d)
         (d->flags & FLAG_FRACTION && !(d->flags & FLAG_CONTENT)))
         return WEIR_EFORMAT;
     d->unit = d->flags & FLAG_FRACTION ? 0 : WR_STORE_SHIFT;
-    d->kind = (struct wr_kind){.mapping = &wr_mapping_default, .grid = grid};
+    d->kind = (struct wr_kind){.head = {.mapping = &wr_mapping_default, .grid = grid}};
     d->totals.of.kind = &d->kind;
     return WEIR_OK;
 }

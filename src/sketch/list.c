@@ -10,7 +10,7 @@
  */
 #include "sketch/state.h"
 
-#define LISTABLE(kind) ((kind)->max_bins >= WR_LIST_SPAN)
+#define LISTABLE(kind) ((kind)->head.max_bins >= WR_LIST_SPAN)
 
 bool wr_list_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
 {
@@ -53,7 +53,11 @@ static int32_t base_around(int32_t lo, int32_t hi)
 static bool grow(struct weir_sketch *sk, uint32_t bytes)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
-    const uint8_t size = wr_store_size_for(kind, bytes);
+    if (kind->roomy)
+        bytes = bytes <= WR_STORE_LINE       ? WR_STORE_LINE
+                : bytes <= 2 * WR_STORE_LINE ? bytes
+                                             : WR_LIST_MAX * 2;
+    const uint8_t size = wr_store_size(bytes);
     uint8_t *const block = wr_alloc_zero(&kind->alloc, wr_store_bytes(size));
     if (!block)
         return false;
@@ -68,6 +72,9 @@ static bool grow(struct weir_sketch *sk, uint32_t bytes)
 int wr_list_room(struct weir_sketch *sk, int32_t index)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
+    const bool near = sk->cap && (uint32_t)index - (uint32_t)sk->base < WR_LIST_SPAN;
+    if (near && sk->cap < WR_LIST_MAX && (sk->cap + 1u) * 2 <= wr_store_bytes(sk->size))
+        return WEIR_OK;
     int32_t lo = index;
     int32_t hi = index;
     if (wr_list_range(sk, &lo, &hi)) {
@@ -87,7 +94,7 @@ int wr_list_room(struct weir_sketch *sk, int32_t index)
         if (!grow(sk, bytes))
             return WEIR_ENOMEM;
     }
-    if ((uint32_t)index - (uint32_t)sk->base >= WR_LIST_SPAN || !sk->cap)
+    if (!near)
         rebase(sk, base_around(lo, hi));
     return WEIR_OK;
 }
@@ -101,7 +108,7 @@ int wr_list_spread(struct weir_sketch *sk)
     const int32_t base = sk->base;
     struct wr_store st = {.bins = sk->bins,
                           .bytes = bytes,
-                          .cap = bytes < kind->max_bins ? bytes : kind->max_bins,
+                          .cap = bytes < kind->head.max_bins ? bytes : kind->head.max_bins,
                           .shift = WR_STORE_SHIFT};
     if (n) {
         int32_t lo;

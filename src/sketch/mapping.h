@@ -57,10 +57,10 @@
 /* What wr_mapping_index_many says of a value that has no bin. No bin has this number. */
 #define WR_MAPPING_NO_BIN INT32_MIN
 
-extern const uint64_t wr_mapping_value_cells[1 << WR_MAPPING_CELL_BITS];
-extern const uint64_t wr_mapping_ns_cells[1 << WR_MAPPING_CELL_BITS];
-extern const uint64_t wr_mapping_fine_value_cells[1 << WR_MAPPING_FINE_CELL_BITS];
-extern const uint64_t wr_mapping_fine_ns_cells[1 << WR_MAPPING_FINE_CELL_BITS];
+extern WR_HIDDEN const uint64_t wr_mapping_value_cells[1 << WR_MAPPING_CELL_BITS];
+extern WR_HIDDEN const uint64_t wr_mapping_ns_cells[1 << WR_MAPPING_CELL_BITS];
+extern WR_HIDDEN const uint64_t wr_mapping_fine_value_cells[1 << WR_MAPPING_FINE_CELL_BITS];
+extern WR_HIDDEN const uint64_t wr_mapping_fine_ns_cells[1 << WR_MAPPING_FINE_CELL_BITS];
 
 struct weir_mapping {
     uint32_t kind;
@@ -84,7 +84,7 @@ struct weir_mapping {
 };
 
 /* Every scale of base 2; they are fixed. */
-extern const struct weir_mapping wr_mapping_base2s[WEIR_SCALE_MAX - WEIR_SCALE_MIN + 1];
+extern WR_HIDDEN const struct weir_mapping wr_mapping_base2s[WEIR_SCALE_MAX - WEIR_SCALE_MIN + 1];
 /* Base 2 at scale 6: what sketches have by default. */
 #define wr_mapping_default (wr_mapping_base2s[WR_MAPPING_SCALE - WEIR_SCALE_MIN])
 

@@ -130,11 +130,11 @@ int wr_sketch_pool_new(const struct weir_sketch_opts *opts, size_t spare_max, bo
     struct weir_sketch_pool *const pool = wr_alloc_zero(&o.alloc, sizeof *pool);
     if (!pool)
         return WEIR_ENOMEM;
-    pool->kind = (struct wr_kind){.mapping = weir_mapping_ref(o.mapping),
+    pool->kind = (struct wr_kind){.head = {.mapping = weir_mapping_ref(o.mapping),
+                                           .max_bins = o.max_bins,
+                                           .grid = (uint8_t)o.grid},
                                   .alloc = o.alloc,
                                   .pool = pool,
-                                  .max_bins = o.max_bins,
-                                  .grid = (uint8_t)o.grid,
                                   .home = WR_KIND_POOL,
                                   .roomy = roomy};
     pool->max = spare_max;
@@ -178,7 +178,7 @@ void weir_sketch_pool_free(struct weir_sketch_pool *pool)
     for (size_t i = 0; i < pool->slab_count; i++)
         slab_free(&a, &pool->slabs[i]);
     wr_free(&a, pool->slabs, pool->slab_cap * sizeof(struct slab));
-    weir_mapping_unref(pool->kind.mapping);
+    weir_mapping_unref(pool->kind.head.mapping);
     wr_free(&a, pool, sizeof *pool);
 }
 

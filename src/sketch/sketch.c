@@ -52,14 +52,14 @@ int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_
 
 /* What a sketch has that was made without other options than a grid; never written to. */
 static const struct wr_kind fixed_kinds[2] = {
-    {.mapping = &wr_mapping_default,
-     .alloc = {.fn = wr_heap},
-     .max_bins = WEIR_SKETCH_BINS_DEFAULT,
-     .grid = WEIR_GRID_VALUE},
-    {.mapping = &wr_mapping_default,
-     .alloc = {.fn = wr_heap},
-     .max_bins = WEIR_SKETCH_BINS_DEFAULT,
-     .grid = WEIR_GRID_NS},
+    {.head = {.mapping = &wr_mapping_default,
+              .max_bins = WEIR_SKETCH_BINS_DEFAULT,
+              .grid = WEIR_GRID_VALUE},
+     .alloc = {.fn = wr_heap}},
+    {.head = {.mapping = &wr_mapping_default,
+              .max_bins = WEIR_SKETCH_BINS_DEFAULT,
+              .grid = WEIR_GRID_NS},
+     .alloc = {.fn = wr_heap}},
 };
 
 /* A sketch of its own kind, right behind it. */
@@ -78,7 +78,7 @@ void wr_sketch_init(struct weir_sketch *sk, const struct wr_kind *kind)
 {
     memset(sk, 0, sizeof *sk);
     sk->of.kind = kind;
-    if (kind->max_bins >= WR_LIST_SPAN)
+    if (kind->head.max_bins >= WR_LIST_SPAN)
         sk->flags = WR_SK_LIST;
     reset(sk);
 }
@@ -100,10 +100,10 @@ int weir_sketch_new(const struct weir_sketch_opts *opts, struct weir_sketch **re
     struct alone *const alone = wr_alloc(&o.alloc, sizeof *alone);
     if (!alone)
         return WEIR_ENOMEM;
-    alone->kind = (struct wr_kind){.mapping = weir_mapping_ref(o.mapping),
+    alone->kind = (struct wr_kind){.head = {.mapping = weir_mapping_ref(o.mapping),
+                                            .max_bins = o.max_bins,
+                                            .grid = (uint8_t)o.grid},
                                    .alloc = o.alloc,
-                                   .max_bins = o.max_bins,
-                                   .grid = (uint8_t)o.grid,
                                    .home = WR_KIND_BEHIND};
     wr_sketch_init(&alone->sketch, &alone->kind);
     *ret_sketch = &alone->sketch;
@@ -133,7 +133,7 @@ void weir_sketch_free(struct weir_sketch *sk)
     }
     const struct weir_alloc a = kind->alloc;
     const bool behind = kind->home == WR_KIND_BEHIND;
-    weir_mapping_unref(kind->mapping);
+    weir_mapping_unref(kind->head.mapping);
     if (kind->home == WR_KIND_APART)
         wr_free(&a, (struct wr_kind *)(uintptr_t)kind, sizeof *kind);
     wr_free(&a, sk, behind ? sizeof(struct alone) : sizeof *sk);
@@ -160,15 +160,17 @@ static struct wr_kind *own_kind(struct weir_sketch *sk)
 int wr_sketch_set_mapping(struct weir_sketch *sk, const struct weir_mapping *mapping)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
-    if (weir_mapping_equal(kind->mapping, mapping))
+    if (weir_mapping_equal(kind->head.mapping, mapping))
         return WEIR_OK;
     if (kind->home == WR_KIND_POOL)
         return WEIR_EVERSION;
     struct wr_kind *const own = own_kind(sk);
     if (!own)
         return WEIR_ENOMEM;
-    const struct weir_mapping *const old = own->mapping;
-    own->mapping = weir_mapping_ref(mapping);
+    const struct weir_mapping *const old = own->head.mapping;
+    own->head.mapping = weir_mapping_ref(mapping);
+    if (sk->flags & WR_SK_REST)
+        sk->of.rest->head.mapping = mapping;
     weir_mapping_unref(old);
     return WEIR_OK;
 }
@@ -181,6 +183,7 @@ struct wr_rest *wr_sketch_rest(struct weir_sketch *sk)
     struct wr_rest *const rest = wr_alloc_zero(&kind->alloc, sizeof *rest);
     if (!rest)
         return NULL;
+    rest->head = kind->head;
     rest->kind = kind;
     rest->neg.shift = WR_STORE_SHIFT;
     sk->of.rest = rest;
@@ -245,7 +248,7 @@ static void clear_counters(struct weir_sketch *sk)
     }
     wr_store_clear(&st, kind, lo, hi);
     wr_sketch_put(sk, &st);
-    if (kind->max_bins >= WR_LIST_SPAN) {
+    if (kind->head.max_bins >= WR_LIST_SPAN) {
         sk->flags |= WR_SK_LIST;
         sk->cap = 0;
     }
@@ -318,7 +321,9 @@ WR_INLINE void account_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
                           uint64_t total)
 {
     sk->weight = total;
-    sk->sum.ns += (wr_uint128)(uint64_t)duration_ns * weight;
+    uint64_t high;
+    const uint64_t low = wr_mul64((uint64_t)duration_ns, weight, &high);
+    sk->sum.ns += (wr_uint128)high << 64 | low;
     if (duration_ns < sk->min.ns)
         sk->min.ns = duration_ns;
     if (duration_ns > sk->max.ns)
@@ -339,11 +344,13 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
     return r;
 }
 
+/* Nothing here but the fast path is called, so that nothing has to be kept on the stack for it. */
 int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
     uint64_t total;
-    if (WR_UNLIKELY(duration_ns <= 0 || __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_sketch_try_count(sk, wr_sketch_index_ns(sk, duration_ns), weight)))
+    if (WR_UNLIKELY(duration_ns <= 0 || wr_sketch_mapping(sk) != &wr_mapping_default ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, wr_mapping_index_ns(duration_ns), weight)))
         return add_ns_slow(sk, duration_ns, weight);
     account_ns(sk, duration_ns, weight, total);
     return WEIR_OK;
@@ -370,35 +377,49 @@ int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t wei
     return wr_sketch_add_ns(sk, duration_ns, weight ? weight : WEIR_WEIGHT_ONE);
 }
 
-/* Past DBL_MAX the sum stays there: never infinite, so never NaN. */
-static void sum_add(struct weir_sketch *sk, double v, double rest)
+/* v and the rest of what it stands for. Past DBL_MAX the sum stays there: never infinite, so never
+ * NaN. */
+WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
 {
     const double sum = sk->sum.value.sum;
     const double next = sum + v;
-    if (!(fabs(next) <= DBL_MAX)) {
+    if (WR_UNLIKELY(!(fabs(next) <= DBL_MAX))) {
         sk->sum.value.sum = next > 0 ? DBL_MAX : -DBL_MAX;
         sk->sum.value.rest = 0;
         return;
     }
-    const double lost = fabs(sum) >= fabs(v) ? (sum - next) + v : (v - next) + sum;
+    /* what rounding took, exactly (Knuth's two-sum) */
+    const double part = next - sum;
+    const double lost = (sum - (next - part)) + (v - part);
     sk->sum.value.sum = next;
     sk->sum.value.rest = (sk->sum.value.rest + rest) + lost;
 }
 
 /* value * weight, within DBL_MAX. */
-static double weighted(double value, uint64_t weight)
+WR_INLINE double weighted(double value, uint64_t weight)
 {
+    if (WR_LIKELY(weight == WEIR_WEIGHT_ONE))
+        return value;
     const double v = value * ((double)weight * 0x1p-20);
     return fabs(v) <= DBL_MAX ? v : copysign(DBL_MAX, value);
 }
 
-int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
+/* The bins have it: now the exact numbers. */
+WR_INLINE void account_value(struct weir_sketch *sk, double value, uint64_t weight, uint64_t total)
+{
+    sk->weight = total;
+    sum_add(sk, weighted(value, weight), 0);
+    if (value < sk->min.value)
+        sk->min.value = value;
+    if (value > sk->max.value)
+        sk->max.value = value;
+}
+
+static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t weight)
 {
     if (wr_sketch_grid(sk) != WEIR_GRID_VALUE)
         return WEIR_EINVAL;
     uint64_t total;
-    if (!weight)
-        weight = WEIR_WEIGHT_ONE;
     const double magnitude = fabs(value);
     if (!(magnitude <= DBL_MAX) || __builtin_add_overflow(sk->weight, weight, &total))
         return WEIR_ERANGE;
@@ -411,14 +432,40 @@ int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
         r = value > 0 ? wr_sketch_count(sk, index, weight)
                       : wr_sketch_count_negative(sk, index, weight);
     }
-    if (r != WEIR_OK)
-        return r;
-    sk->weight = total;
-    sum_add(sk, weighted(value, weight), 0);
-    if (value < sk->min.value)
-        sk->min.value = value;
-    if (value > sk->max.value)
-        sk->max.value = value;
+    if (r == WEIR_OK)
+        account_value(sk, value, weight, total);
+    return r;
+}
+
+/* A mapping of its own. */
+static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    uint64_t total;
+    if (WR_UNLIKELY(!(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+                    wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
+                    __builtin_add_overflow(sk->weight, weight, &total)))
+        return add_slow(sk, value, weight);
+    if (WR_UNLIKELY(
+            !wr_sketch_try_count(sk, wr_mapping_index(wr_sketch_mapping(sk), value), weight)))
+        return add_slow(sk, value, weight);
+    account_value(sk, value, weight, total);
+    return WEIR_OK;
+}
+
+int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    const struct wr_kind_head *const head = sk->of.head;
+    uint64_t total;
+    if (!weight)
+        weight = WEIR_WEIGHT_ONE;
+    if (head->mapping != &wr_mapping_default)
+        return add_mapped(sk, value, weight);
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
+                    !(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
+        return add_slow(sk, value, weight);
+    account_value(sk, value, weight, total);
     return WEIR_OK;
 }
 
@@ -497,7 +544,8 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     const struct wr_kind *const other = wr_sketch_kind(src);
     if (dst == src)
         return WEIR_EINVAL;
-    if (kind->grid != other->grid || !weir_mapping_equal(kind->mapping, other->mapping))
+    if (kind->head.grid != other->head.grid ||
+        !weir_mapping_equal(kind->head.mapping, other->head.mapping))
         return WEIR_EVERSION;
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))

@@ -28,6 +28,7 @@ union wr_extreme {
 
 /* What is rare: zeros, negatives, a conversion behind it. Made on first need, then kept. */
 struct wr_rest {
+    struct wr_kind_head head;   /* that of the kind, so that recording need not ask which it is */
     const struct wr_kind *kind; /* that of the sketch, whose place this struct takes */
     uint64_t zero;              /* weight of the zero bin */
     struct wr_store neg;        /* of magnitudes; never a list */
@@ -50,6 +51,7 @@ struct weir_sketch {
     union {
         const struct wr_kind *kind;
         struct wr_rest *rest; /* WR_SK_REST */
+        const struct wr_kind_head *head;
     } of;
     uint8_t *bins; /* the block; NULL only while size is 0 */
     int32_t base;  /* index of the first counter; what a list counts from */
@@ -81,12 +83,12 @@ WR_INLINE const struct wr_kind *wr_sketch_kind(const struct weir_sketch *sk)
 
 WR_INLINE uint32_t wr_sketch_grid(const struct weir_sketch *sk)
 {
-    return wr_sketch_kind(sk)->grid;
+    return sk->of.head->grid;
 }
 
 WR_INLINE const struct weir_mapping *wr_sketch_mapping(const struct weir_sketch *sk)
 {
-    return wr_sketch_kind(sk)->mapping;
+    return sk->of.head->mapping;
 }
 
 WR_INLINE uint64_t wr_sketch_zero(const struct weir_sketch *sk)

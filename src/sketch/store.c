@@ -281,14 +281,14 @@ static int prepare(const struct wr_store *st, const struct wr_kind *kind, int32_
     ch->block = NULL;
     ch->bytes = st->bytes;
     if (need_bytes > st->bytes) {
-        const uint8_t most = wr_store_size(kind->max_bins << ch->width);
+        const uint8_t most = wr_store_size(kind->head.max_bins << ch->width);
         const uint8_t size = wr_store_size_for(kind, need_bytes);
         ch->bytes = wr_store_bytes(size < most ? size : most);
         ch->block = wr_alloc_zero(&kind->alloc, ch->bytes);
         if (!ch->block)
             return WEIR_ENOMEM;
     }
-    ch->cap = min_u32(ch->bytes >> ch->width, kind->max_bins);
+    ch->cap = min_u32(ch->bytes >> ch->width, kind->head.max_bins);
     const uint32_t spare = ch->cap - need;
     const int64_t below = room == ROOM_BELOW ? spare : room == ROOM_AROUND ? spare / 2 : 0;
     /* the array stays among the indices there are */
@@ -383,7 +383,7 @@ int wr_store_add(struct wr_store *st, const struct wr_kind *kind, int32_t index,
     int32_t lo = index;
     int32_t hi = index;
     const bool any = wr_store_used(st, &lo, &hi);
-    ch.floor = floor_of(max32(hi, index), kind->max_bins);
+    ch.floor = floor_of(max32(hi, index), kind->head.max_bins);
     const int32_t target = max32(index, ch.floor);
     ch.collapsed = index < ch.floor || lo < ch.floor;
     uint64_t low = 0;
@@ -412,11 +412,20 @@ int wr_store_reserve(struct wr_store *st, const struct wr_kind *kind, int32_t lo
                      uint64_t peak, uint8_t shift)
 {
     struct wr_store_change ch = {.width = width_for(peak), .shift = shift};
-    ch.floor = floor_of(hi, kind->max_bins);
+    ch.floor = floor_of(hi, kind->head.max_bins);
     const int r = prepare(st, kind, max32(lo, ch.floor), hi, ROOM_AROUND, &ch);
-    if (r == WEIR_OK)
-        relayout(st, kind, &ch);
-    return r;
+    if (r != WEIR_OK)
+        return r;
+    if (ch.block)
+        wr_free(&kind->alloc, st->bins, st->bytes);
+    *st = (struct wr_store){.bins = ch.block ? ch.block : st->bins,
+                            .base = ch.base,
+                            .cap = ch.cap,
+                            .bytes = ch.bytes,
+                            .width = ch.width,
+                            .shift = ch.shift,
+                            .collapsed = st->collapsed};
+    return WEIR_OK;
 }
 
 /* The greatest counter of dst + src. */
@@ -475,7 +484,7 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kin
     const int32_t dst_lo = lo;
     const int32_t dst_hi = hi;
     hi = max32(hi, src_hi);
-    ch.floor = floor_of(hi, kind->max_bins);
+    ch.floor = floor_of(hi, kind->head.max_bins);
     lo = min32(lo, src_lo);
     ch.collapsed = lo < ch.floor;
     lo = max32(lo, ch.floor);
@@ -531,7 +540,7 @@ void wr_store_clear(struct wr_store *st, const struct wr_kind *kind, int32_t lo,
     if (st->cap && lo <= hi)
         memset(counter_of(st, lo), 0, ((size_t)above(hi, lo) + 1) << st->width);
     *st = (struct wr_store){.bins = st->bins,
-                            .cap = min_u32(st->bytes, kind->max_bins),
+                            .cap = min_u32(st->bytes, kind->head.max_bins),
                             .bytes = st->bytes,
                             .shift = WR_STORE_SHIFT};
 }
@@ -546,7 +555,7 @@ bool wr_store_check(const struct wr_store *st, const struct wr_kind *kind)
 {
     if (st->width > 3 || (st->shift != 0 && st->shift != WR_STORE_SHIFT))
         return false;
-    if (st->cap > kind->max_bins || (uint64_t)st->cap << st->width > st->bytes)
+    if (st->cap > kind->head.max_bins || (uint64_t)st->cap << st->width > st->bytes)
         return false;
     if (st->bytes != wr_store_bytes(wr_store_size(st->bytes)))
         return false;

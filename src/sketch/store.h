@@ -25,14 +25,19 @@
 #define WR_STORE_SHIFT 20u        /* whole weights */
 #define WR_STORE_BINS_MOST 32768u /* so that a capacity fits 16 bits */
 
+/* What recording needs of a kind. */
+struct wr_kind_head {
+    const struct weir_mapping *mapping; /* held */
+    uint32_t max_bins;                  /* 2..WR_STORE_BINS_MOST */
+    uint8_t grid;
+};
+
 /* What sketches that are made alike share: those of a pool one, any other one of its own. */
 struct wr_kind {
-    const struct weir_mapping *mapping; /* held */
+    struct wr_kind_head head;
     struct weir_alloc alloc;
     struct weir_sketch_pool *pool; /* that its sketches belong to; NULL: none */
-    uint32_t max_bins;             /* 2..WR_STORE_BINS_MOST */
-    uint8_t grid;
-    uint8_t home; /* enum wr_kind_home */
+    uint8_t home;                  /* enum wr_kind_home */
     /* Blocks grow by half and more, so that a store that is refilled window after window soon
      * allocates nothing although a new extreme comes now and then; else to what is needed. */
     bool roomy;
