@@ -110,16 +110,23 @@ static int add_text(struct wr_trace_dict *d, struct weir_bytes s, size_t *ret_of
     return WEIR_OK;
 }
 
-int wr_trace_dict_index(struct wr_trace_dict *d, struct weir_bytes s, uint32_t *ret_index)
+bool wr_trace_dict_find(const struct wr_trace_dict *d, struct weir_bytes s, uint32_t *ret_hash,
+                        uint32_t *ret_index)
 {
     const uint32_t hash = (uint32_t)wr_hash(s.len ? s.ptr : "", s.len, d->seed);
-    if (d->slot_count) {
-        const struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
-        if (slot->index1) {
-            *ret_index = slot->index1 - 1;
-            return WEIR_OK;
-        }
-    }
+    *ret_hash = hash;
+    if (!d->slot_count)
+        return false;
+    const struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
+    if (!slot->index1)
+        return false;
+    *ret_index = slot->index1 - 1;
+    return true;
+}
+
+int wr_trace_dict_add(struct wr_trace_dict *d, struct weir_bytes s, uint32_t hash,
+                      uint32_t *ret_index)
+{
     int err = make_room(d);
     if (err)
         return err;
@@ -128,8 +135,8 @@ int wr_trace_dict_index(struct wr_trace_dict *d, struct weir_bytes s, uint32_t *
     if (err)
         return err;
     struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
-    d->entries[d->count] =
-        (struct wr_trace_dict_entry){.offset = offset, .len = (uint32_t)s.len, .hash = hash};
+    d->entries[d->count] = (struct wr_trace_dict_entry){
+        .owner = NULL, .offset = offset, .len = (uint32_t)s.len, .hash = hash};
     slot->hash = hash;
     slot->index1 = (uint32_t)d->count + 1;
     *ret_index = (uint32_t)d->count;
