@@ -25,7 +25,7 @@ WEIR_BEGIN_DECLS
 
 enum weir_str_kind { WEIR_STR_UTF8 = 0, WEIR_STR_TEXT = 1, WEIR_STR_UTF16 = 2 };
 
-/* Borrowed. ptr NULL: there is no string, which is not the empty one. */
+/* Borrowed. ptr NULL: there is no string, whatever len says; where one must be, it is empty. */
 struct weir_str {
     const void
         *ptr;      /* const char *, const struct weir_text *, or const uint16_t * (any alignment) */

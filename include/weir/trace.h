@@ -87,8 +87,8 @@ struct weir_trace_extra {
 };
 
 enum weir_trace_span_flag {
-    WEIR_TRACE_TOP_LEVEL = 1 << 0,
-    WEIR_TRACE_MEASURED = 1 << 1,
+    WEIR_TRACE_MEASURED = 1 << 0,
+    WEIR_TRACE_TOP_LEVEL = 1 << 1,
     WEIR_TRACE_THREAD = 1 << 2 /* thread_id is set */
 };
 

@@ -16,8 +16,11 @@ void wr_trace_dict_done(struct wr_trace_dict *d)
 {
     wr_out_done(&d->text);
     wr_free(&d->alloc, d->entries, d->entry_cap * sizeof *d->entries);
+    wr_free(&d->alloc, d->owners, d->owner_cap * sizeof *d->owners);
     wr_free(&d->alloc, d->slots, d->slot_count * sizeof *d->slots);
     d->entries = NULL;
+    d->owners = NULL;
+    d->owner_cap = 0;
     d->slots = NULL;
     d->count = 0;
     d->entry_cap = 0;
@@ -47,6 +50,14 @@ static int grow_entries(struct wr_trace_dict *d)
     size_t bytes;
     if (wr_mul_size(cap, sizeof *d->entries, &bytes))
         return WEIR_ENOMEM;
+    if (d->owner_cap < cap) { /* the two may fail apart */
+        const struct weir_text **const owners =
+            wr_realloc(&d->alloc, d->owners, d->owner_cap * sizeof *owners, cap * sizeof *owners);
+        if (!owners)
+            return WEIR_ENOMEM;
+        d->owners = owners;
+        d->owner_cap = cap;
+    }
     struct wr_trace_dict_entry *const entries =
         wr_realloc(&d->alloc, d->entries, d->entry_cap * sizeof *d->entries, bytes);
     if (!entries)
@@ -135,8 +146,9 @@ int wr_trace_dict_add(struct wr_trace_dict *d, struct weir_bytes s, uint32_t has
     if (err)
         return err;
     struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
-    d->entries[d->count] = (struct wr_trace_dict_entry){
-        .owner = NULL, .offset = offset, .len = (uint32_t)s.len, .hash = hash};
+    d->entries[d->count] =
+        (struct wr_trace_dict_entry){.offset = offset, .len = (uint32_t)s.len, .hash = hash};
+    d->owners[d->count] = NULL;
     slot->hash = hash;
     slot->index1 = (uint32_t)d->count + 1;
     *ret_index = (uint32_t)d->count;

@@ -6,7 +6,8 @@
  * of v1.0, which a payload of that version carries where they came first.
  *
  *   text     [gap][framed string 0][framed string 1]...   v0.5: what the payload will carry
- *   entries  index -> hash, place in text, the struct weir_text that it was first written from
+ *   entries  index -> hash, place in text
+ *   owners   index -> the struct weir_text that it was first written from
  *   slots    hash -> index, open addressing, at most half full
  *
  * A struct weir_text remembers the index that it had last; if the entry there is owned by that very
@@ -28,8 +29,7 @@
 #define WR_TRACE_DICT_GAP 6 /* for the payload's own head: array of two, array of strings */
 
 struct wr_trace_dict_entry {
-    const struct weir_text *owner; /* NULL: none */
-    size_t offset;                 /* of the content in text */
+    size_t offset; /* of the content in text */
     uint32_t len;
     uint32_t hash;
 };
@@ -42,8 +42,10 @@ struct wr_trace_dict {
     struct weir_alloc alloc;
     struct wr_out text;
     struct wr_trace_dict_entry *entries;
+    const struct weir_text **owners; /* by index; NULL: none. Apart: this is what has() reads */
     size_t count;
     size_t entry_cap;
+    size_t owner_cap;
     struct wr_trace_dict_slot *slots;
     size_t slot_count; /* 0 or a power of two, >= 2 * count */
     uint64_t seed;
@@ -71,12 +73,12 @@ static inline bool wr_trace_dict_has(const struct wr_trace_dict *d, struct weir_
     /* Another thread may store its own index meanwhile; any value is checked. */
     const uint32_t index = atomic_load_explicit(&t->slot, memory_order_relaxed);
     *ret_index = index;
-    return WR_LIKELY(index < d->count && d->entries[index].owner == t);
+    return WR_LIKELY(index < d->count && d->owners[index] == t);
 }
 /* After find or add: the next has() answers. */
 static inline void wr_trace_dict_own(struct wr_trace_dict *d, struct weir_text *t, uint32_t index)
 {
-    d->entries[index].owner = t;
+    d->owners[index] = t;
     atomic_store_explicit(&t->slot, index, memory_order_relaxed);
 }
 

@@ -7,10 +7,9 @@
  * write the head right-aligned into it. v0.5 keeps its gap before the dictionary and appends the
  * traces behind the strings when the payload is asked for; the next call cuts them off again.
  *
- * A piece (a span, or what v1.0 has around spans) is written into as many bytes as it can take at
- * most. Where so many are not left it is written aside and copied if it fits after all, so that the
- * bound holds to the byte. Text that must be mended can grow threefold; as this is rare, the bound
- * leaves it out, and a piece that met such text is undone and written once more with room for it.
+ * Near its end a payload has less space than a span could take at most: there it is written aside
+ * and copied if it fits after all, so that the bound holds to the byte. Text that must be mended
+ * can grow threefold; a span that met such text is undone and written once more with room for it.
  */
 #include "trace/encoder.h"
 
@@ -170,51 +169,91 @@ static void rewind_to(struct weir_trace_encoder *e, const struct mark *m)
     e->counts = m->counts;
 }
 
-/* A piece for which out has too little room, though its bound may only be generous. */
-static int put_aside(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_fn *fn,
-                     const struct wr_trace_plan *p, size_t bound)
+/* The whole bound is there: nothing is short of space. */
+static char *begin_piece(struct weir_trace_encoder *e, struct wr_out *out, size_t bound)
 {
-    wr_out_rewind(out, out->len); /* forget that it was full */
-    wr_out_clear(&e->spill);
-    char *const at = wr_out_reserve(&e->spill, bound);
-    if (!at)
-        return e->spill.err;
+    e->extra = bound;
+    return wr_out_reserve(out, 2 * bound); /* what is no string, and what extra gives */
+}
+
+/*
+ * A piece of a known bound. Where that much is not left, as the bound may only be generous, it is
+ * written aside and copied.
+ */
+static int put_bounded(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_fn *fn,
+                       const struct wr_trace_plan *p)
+{
+    char *at = begin_piece(e, out, p->bound);
+    if (!at && out->err != WEIR_EFULL)
+        return out->err;
+    struct wr_out *const to = at ? out : &e->spill;
+    if (!at) {
+        wr_out_rewind(out, out->len); /* forget that it was full */
+        wr_out_clear(&e->spill);
+        at = begin_piece(e, &e->spill, p->bound);
+        if (!at)
+            return e->spill.err;
+    }
     const char *const end = fn(e, p, at);
     if (e->err || e->narrow)
         return e->err;
-    wr_out_put(out, at, (size_t)(end - at));
+    if (to == out)
+        wr_out_commit(out, end);
+    else
+        wr_out_put(out, at, (size_t)(end - at));
     return out->err;
 }
 
-static int put_into(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_fn *fn,
-                    const struct wr_trace_plan *p, size_t bound)
+static void undo_piece(struct weir_trace_encoder *e, size_t dict, uint64_t mended)
 {
-    char *const at = wr_out_reserve(out, bound);
-    if (WR_UNLIKELY(!at))
-        return out->err == WEIR_EFULL ? put_aside(e, out, fn, p, bound) : out->err;
-    const char *const end = fn(e, p, at);
-    if (WR_LIKELY(!e->err && !e->narrow))
-        wr_out_commit(out, end);
-    return e->err;
+    wr_trace_dict_rewind(&e->dict, dict);
+    e->counts.texts_mended = mended;
+    e->narrow = false;
 }
 
-/* out is the body, but for the header of v1.0. */
-static int put_piece(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_fn *fn,
-                     const struct wr_trace_plan *p)
+/* What v1.0 has around spans; out is the body, but for the header. Their bound was computed. */
+static int put_frame(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_fn *fn,
+                     struct wr_trace_plan *p)
 {
     const size_t dict = e->dict.count;
     const uint64_t mended = e->counts.texts_mended;
-    int err = put_into(e, out, fn, p, p->bound);
-    if (WR_UNLIKELY(e->narrow) && !err) {
-        wr_trace_dict_rewind(&e->dict, dict);
-        e->counts.texts_mended = mended;
-        e->narrow = false;
+    int err = put_bounded(e, out, fn, p);
+    if (e->narrow && !err) {
+        undo_piece(e, dict, mended);
+        p->bound *= MENDED_GROWTH;
         e->wide = true;
-        err = put_into(e, out, fn, p, p->bound * MENDED_GROWTH);
+        err = put_bounded(e, out, fn, p);
         e->wide = false;
     }
     e->narrow = false;
     return err;
+}
+
+/* The usual space was not enough for a span, or was not there. */
+static WR_NOINLINE int put_span_again(struct weir_trace_encoder *e, struct wr_trace_plan *p,
+                                      size_t dict, uint64_t mended)
+{
+    undo_piece(e, dict, mended);
+    wr_out_rewind(&e->body, e->body.len); /* forget that it was full */
+    const int err = wr_trace_bound_span(e, p);
+    return err ? err : put_frame(e, &e->body, e->span_fn, p);
+}
+
+static inline int put_span(struct weir_trace_encoder *e, struct wr_trace_plan *p)
+{
+    struct wr_out *const out = &e->body;
+    const size_t dict = e->dict.count;
+    const uint64_t mended = e->counts.texts_mended;
+    const size_t room = WR_PIECE_FIXED + p->tag_count * WR_TAG_FIXED;
+    char *const at = WR_LIKELY(!p->more) ? wr_out_reserve(out, room) : NULL;
+    if (WR_UNLIKELY(!at))
+        return !p->more && out->err != WEIR_EFULL ? out->err : put_span_again(e, p, dict, mended);
+    e->extra = out->cap - out->len - room;
+    const char *const end = e->span_fn(e, p, at);
+    if (WR_UNLIKELY(e->err || e->narrow))
+        return e->err ? e->err : put_span_again(e, p, dict, mended);
+    wr_out_commit(out, end);
+    return WEIR_OK;
 }
 
 static size_t gap_of(const struct weir_trace_encoder *e)
@@ -244,7 +283,7 @@ static int settle(struct weir_trace_encoder *e)
         (void)wr_trace_index(e, weir_str_utf8("", 0), &fresh); /* 0 is the empty string */
         err = e->err ? e->err : wr_trace_plan_header(e, &p);
         if (!err)
-            err = put_piece(e, &e->head, wr_trace_header_v1, &p);
+            err = put_frame(e, &e->head, wr_trace_header_v1, &p);
     }
     const size_t gap = gap_of(e);
     if (!e->buffer)
@@ -275,7 +314,7 @@ static int add_spans(struct weir_trace_encoder *e, const struct weir_trace *t)
     for (size_t i = 0; i < t->span_count; i++) {
         int err = wr_trace_plan_span(e, t, i, &p);
         if (WR_LIKELY(!err))
-            err = put_piece(e, &e->body, e->span_fn, &p);
+            err = put_span(e, &p);
         if (WR_UNLIKELY(err))
             return err;
         e->counts.spans++;
@@ -292,7 +331,7 @@ static int add_trace(struct weir_trace_encoder *e, const struct weir_trace *t)
             return WEIR_OK; /* there is nothing to say which trace it is of */
         err = wr_trace_plan_chunk(e, t, &chunk);
         if (!err)
-            err = put_piece(e, &e->body, wr_trace_chunk_begin_v1, &chunk);
+            err = put_frame(e, &e->body, wr_trace_chunk_begin_v1, &chunk);
     } else {
         wr_mp_put_array(&e->body, t->span_count);
         err = e->body.err;
@@ -300,7 +339,7 @@ static int add_trace(struct weir_trace_encoder *e, const struct weir_trace *t)
     if (!err)
         err = add_spans(e, t);
     if (!err && e->version == WEIR_TRACE_V1)
-        err = put_piece(e, &e->body, wr_trace_chunk_end_v1, &chunk);
+        err = put_frame(e, &e->body, wr_trace_chunk_end_v1, &chunk);
     if (err)
         return err;
     e->counts.traces++;

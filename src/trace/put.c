@@ -38,18 +38,30 @@ static WR_NOINLINE char *put_not_ascii(struct weir_trace_encoder *e, char *at, c
 
 static char *put_utf16(struct weir_trace_encoder *e, char *at, struct weir_str s)
 {
+    if (!wr_trace_has_room(e, 3 * (size_t)s.len))
+        return at;
     /* Right at once when all is ASCII: then there are as many bytes as units. */
-    char *const content = at + head_bytes(s.len);
+    char *const content = wr_mp_raw_str_head(at, s.len);
     uint64_t mended = 0;
-    const size_t len = (size_t)(wr_utf16_to_utf8(content, s.ptr, s.len, &mended) - content);
+    char *const end = wr_utf16_to_utf8(content, s.ptr, s.len, &mended);
+    if (WR_LIKELY(end == content + s.len))
+        return end;
     e->counts.texts_mended += mended ? 1 : 0;
-    return frame(at, content, len);
+    return frame(at, content, (size_t)(end - content));
 }
 
 char *wr_trace_put_plain(struct weir_trace_encoder *e, char *at, struct weir_str s)
 {
-    if (WR_UNLIKELY(s.kind == WEIR_STR_UTF16))
+    if (WR_UNLIKELY(s.kind > WEIR_STR_UTF16)) {
+        e->err = WEIR_EINVAL;
+        return at;
+    }
+    if (WR_UNLIKELY(!s.ptr))
+        s.len = 0;
+    if (s.kind == WEIR_STR_UTF16)
         return put_utf16(e, at, s);
+    if (!wr_trace_has_room(e, s.len))
+        return at;
     char *const content = wr_mp_raw_str_head(at, s.len);
     if (WR_UNLIKELY(wr_copy_ascii(content, s.ptr, s.len)))
         return put_not_ascii(e, at, content, s);
@@ -87,6 +99,8 @@ static struct weir_bytes transcoded(struct weir_trace_encoder *e, struct weir_st
 
 struct weir_bytes wr_trace_utf8(struct weir_trace_encoder *e, struct weir_str s)
 {
+    if (!s.ptr)
+        return (struct weir_bytes){.ptr = "", .len = 0};
     if (s.kind == WEIR_STR_TEXT)
         return weir_text_get_bytes(s.ptr);
     if (s.kind == WEIR_STR_UTF16)
@@ -119,6 +133,10 @@ static uint32_t add(struct weir_trace_encoder *e, struct weir_bytes b, uint32_t 
 uint32_t wr_trace_index(struct weir_trace_encoder *e, struct weir_str s, bool *ret_fresh)
 {
     *ret_fresh = false;
+    if (WR_UNLIKELY(s.kind > WEIR_STR_UTF16))
+        e->err = WEIR_EINVAL;
+    if (WR_UNLIKELY(!s.ptr))
+        s = weir_str_utf8("", 0);
     if (WR_UNLIKELY(e->err))
         return 0;
     struct weir_bytes b = {.ptr = s.ptr, .len = s.len};
@@ -132,8 +150,8 @@ uint32_t wr_trace_index(struct weir_trace_encoder *e, struct weir_str s, bool *r
     uint32_t index;
     if (!wr_trace_dict_find(&e->dict, b, &hash, &index))
         index = add(e, b, hash, s.kind != WEIR_STR_UTF8, ret_fresh);
-    /* Of several texts with one content the first one stays quick. */
-    if (s.kind == WEIR_STR_TEXT && !e->err && !e->dict.entries[index].owner)
+    /* Of several texts with one content the one that was written last is quick. */
+    if (s.kind == WEIR_STR_TEXT && !e->err && !e->narrow)
         wr_trace_dict_own(&e->dict, wr_text_of(s), index);
     return index;
 }

@@ -17,12 +17,16 @@ WR_INLINE char *wr_put_literal(char *at, const char *literal, size_t n)
     return at + n;
 }
 
-WR_INLINE char *wr_put_framed(char *at, const struct weir_text *t)
+WR_INLINE char *wr_put_framed(struct weir_trace_encoder *e, char *at, const struct weir_text *t)
 {
+    const size_t n = t->framed_len;
     memcpy(at, t->framed, WR_TEXT_STEP);
-    if (WR_UNLIKELY(t->framed_len > WR_TEXT_STEP))
-        memcpy(at + WR_TEXT_STEP, t->framed + WR_TEXT_STEP, t->framed_len - WR_TEXT_STEP);
-    return at + t->framed_len;
+    if (WR_UNLIKELY(n > WR_TEXT_STEP)) {
+        if (!wr_trace_has_room(e, n))
+            return at;
+        memcpy(at + WR_TEXT_STEP, t->framed + WR_TEXT_STEP, n - WR_TEXT_STEP);
+    }
+    return at + n;
 }
 
 /* v1.0: the string itself where it is new. */
@@ -31,6 +35,8 @@ WR_INLINE char *wr_put_stream(struct weir_trace_encoder *e, char *at, uint32_t i
     if (WR_LIKELY(!fresh))
         return wr_mp_raw_uint(at, index);
     const struct wr_trace_dict_entry *const entry = &e->dict.entries[index];
+    if (!wr_trace_has_room(e, entry->len))
+        return at;
     return wr_mp_raw_str(at, e->dict.text.ptr + entry->offset, entry->len);
 }
 
@@ -39,7 +45,7 @@ WR_INLINE char *wr_put_str(struct weir_trace_encoder *e, char *at, struct weir_s
 {
     if (version == WEIR_TRACE_V04) {
         if (WR_LIKELY(s.kind == WEIR_STR_TEXT))
-            return wr_put_framed(at, wr_text_of(s));
+            return wr_put_framed(e, at, wr_text_of(s));
         return wr_trace_put_plain(e, at, s);
     }
     uint32_t index;
@@ -50,15 +56,27 @@ WR_INLINE char *wr_put_str(struct weir_trace_encoder *e, char *at, struct weir_s
     return wr_put_stream(e, at, index, version == WEIR_TRACE_V1 && fresh);
 }
 
+/* Bytes of each, framed. */
+static const uint8_t wr_known_framed[WR_KNOWN_COUNT] = {
+#define WR_KNOWN_FRAMED(name, text) (uint8_t)(sizeof(text) - 1 + (sizeof(text) - 1 < 16 ? 1 : 2)),
+    WR_KNOWN_MAP(WR_KNOWN_FRAMED)
+#undef WR_KNOWN_FRAMED
+};
+
 WR_INLINE char *wr_put_known(struct weir_trace_encoder *e, char *at, enum wr_known known,
                              const uint32_t version)
 {
+    if (version == WEIR_TRACE_V04) {
+        memcpy(at, e->framed[known], WR_TEXT_STEP);
+        return at + wr_known_framed[known];
+    }
     return wr_put_str(e, at, weir_str_text(&e->known[known]), version);
 }
 
-static inline bool wr_is_number(const struct weir_trace_value *v)
+/* Nearly always below 128. */
+WR_INLINE char *wr_put_small(char *at, int64_t v)
 {
-    return v->type == WEIR_TRACE_INT || v->type == WEIR_TRACE_DOUBLE;
+    return WR_LIKELY((uint64_t)v < 128) ? wr_mp_raw_byte(at, (unsigned)v) : wr_mp_raw_int(at, v);
 }
 
 WR_INLINE char *wr_put_number(char *at, const struct weir_trace_value *v)
@@ -79,22 +97,15 @@ static inline struct weir_str wr_status_text(uint32_t status, char digits[3])
  * The two maps of a span in v0.4 and v0.5: first what the encoder writes itself, then the tags.
  * Written without their names, which only v0.4 has.
  */
-#define WR_OWN_METRICS                                                                             \
-    (WR_KNOWN_BIT(PRIORITY) | WR_KNOWN_BIT(MEASURED) | WR_KNOWN_BIT(TOP_LEVEL) |                   \
-     WR_KNOWN_BIT(PARTIAL) | WR_KNOWN_BIT(WAS_LONG) | WR_KNOWN_BIT(THREAD_ID))
-#define WR_OWN_META                                                                                \
-    (WR_KNOWN_BIT(P_TID) | WR_KNOWN_BIT(THREAD_NAME) | WR_KNOWN_BIT(HTTP_STATUS) |                 \
-     WR_KNOWN_BIT(ORIGIN) | WR_KNOWN_BIT(SPAN_KIND) | WR_KNOWN_BIT(LINKS) | WR_KNOWN_BIT(EVENTS))
-
 WR_INLINE char *wr_put_metrics(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
                                char *at, const uint32_t version)
 {
     const struct weir_trace_span *const s = p->span;
     const uint32_t own = p->own & WR_OWN_METRICS;
-    at = wr_mp_raw_map(at, p->metrics + (uint32_t)__builtin_popcount(own));
+    at = wr_mp_raw_map(at, p->metrics + e->own_metrics);
     if (own & WR_KNOWN_BIT(PRIORITY)) {
         at = wr_put_known(e, at, WR_KNOWN_PRIORITY, version);
-        at = wr_mp_raw_int(at, p->trace->priority);
+        at = wr_put_small(at, p->trace->priority);
     }
     if (own & WR_KNOWN_BIT(MEASURED)) {
         at = wr_put_known(e, at, WR_KNOWN_MEASURED, version);
@@ -111,13 +122,17 @@ WR_INLINE char *wr_put_metrics(struct weir_trace_encoder *e, const struct wr_tra
     }
     if (own & WR_KNOWN_BIT(THREAD_ID)) {
         at = wr_put_known(e, at, WR_KNOWN_THREAD_ID, version);
-        at = wr_mp_raw_int(at, s->thread_id);
+        at = wr_put_small(at, s->thread_id);
     }
     if (!p->metrics)
         return at;
-    for (size_t i = 0; i < p->tag_count; i++) {
-        const struct weir_trace_tag *const tag = &p->tags[i];
-        if (!wr_is_number(&tag->value) || (p->drop && p->drop[i]))
+    /* Copies: the compiler takes every byte stored for one that could change *p. */
+    const struct weir_trace_tag *const tags = p->tags;
+    const unsigned char *const drop = p->drop;
+    const size_t count = p->tag_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_trace_tag *const tag = &tags[i];
+        if (tag->value.type < WEIR_TRACE_INT || WR_UNLIKELY(drop && drop[i]))
             continue;
         at = wr_put_str(e, at, tag->key, version);
         at = wr_put_number(at, &tag->value);
@@ -128,9 +143,11 @@ WR_INLINE char *wr_put_metrics(struct weir_trace_encoder *e, const struct wr_tra
 WR_INLINE char *wr_put_texts(struct weir_trace_encoder *e, const struct wr_trace_plan *p, char *at,
                              size_t from, size_t to, const uint32_t version)
 {
+    const struct weir_trace_tag *const tags = p->tags;
+    const unsigned char *const drop = p->drop;
     for (size_t i = from; i < to; i++) {
-        const struct weir_trace_tag *const tag = &p->tags[i];
-        if (wr_is_number(&tag->value) || (p->drop && p->drop[i]))
+        const struct weir_trace_tag *const tag = &tags[i];
+        if (tag->value.type >= WEIR_TRACE_INT || WR_UNLIKELY(drop && drop[i]))
             continue;
         at = wr_put_str(e, at, tag->key, version);
         if (tag->value.type == WEIR_TRACE_BOOL)
@@ -176,7 +193,7 @@ WR_INLINE char *wr_put_meta(struct weir_trace_encoder *e, const struct wr_trace_
                             const uint32_t version)
 {
     const uint32_t own = p->own & WR_OWN_META;
-    at = wr_mp_raw_map(at, p->meta + (uint32_t)__builtin_popcount(own));
+    at = wr_mp_raw_map(at, p->meta + e->own_meta);
     if (WR_UNLIKELY(own & WR_KNOWN_BIT(P_TID))) {
         char hex[16];
         at = wr_put_known(e, at, WR_KNOWN_P_TID, version);

@@ -143,10 +143,16 @@ static inline __m128i load_block(const void *src, size_t i)
     return _mm_loadu_si128((const void *)((const char *)src + 2 * i));
 }
 
-static inline bool has_wide(__m128i v)
+/* Bit 2k and 2k + 1: unit k is ASCII. */
+static inline unsigned ascii_mask(__m128i v)
 {
     const __m128i wide = _mm_and_si128(v, _mm_set1_epi16((short)0xff80));
-    return _mm_movemask_epi8(_mm_cmpeq_epi16(wide, _mm_setzero_si128())) != 0xffff;
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi16(wide, _mm_setzero_si128()));
+}
+
+static inline bool has_wide(__m128i v)
+{
+    return ascii_mask(v) != 0xffff;
 }
 
 static inline void store_narrow(char *dst, __m128i v)
@@ -172,18 +178,42 @@ __attribute__((target("avx2"))) static size_t ascii_avx2(char *dst, const void *
     return i;
 }
 
-/* As ascii_avx2 for what is short or has no AVX2: blocks of 8, the last one overlapping. */
-static inline size_t ascii_blocks(char *dst, const void *src, size_t n)
+/* The four units at src where they are ASCII: as the four bytes of *ret. */
+static inline bool narrow4(const char *src, uint32_t *ret)
 {
-    size_t i = 0;
+    uint64_t v;
+    memcpy(&v, src, sizeof v);
+    const __m128i wide = _mm_cvtsi64_si128((long long)v);
+    *ret = (uint32_t)_mm_cvtsi128_si32(_mm_packus_epi16(wide, wide));
+    return (v & UINT64_C(0xff80ff80ff80ff80)) == 0;
+}
+
+/* Four to seven units, all ASCII: else false and nothing said of dst. */
+static inline bool ascii_few(char *dst, const char *src, size_t n)
+{
+    uint32_t first;
+    uint32_t last;
+    if (!narrow4(src, &first) || !narrow4(src + 2 * (n - 4), &last))
+        return false;
+    memcpy(dst, &first, sizeof first);
+    memcpy(dst + n - 4, &last, sizeof last);
+    return true;
+}
+
+/* How many units from the start were ASCII and were narrowed. The last block may overlap. */
+static inline size_t ascii_prefix(char *dst, const void *src, size_t n)
+{
+    if (n < UNITS_A_BLOCK)
+        return n >= 4 && ascii_few(dst, src, n) ? n : 0;
+    size_t i = n >= AVX2_MIN_UNITS && __builtin_cpu_supports("avx2") ? ascii_avx2(dst, src, n) : 0;
     for (; n - i >= UNITS_A_BLOCK; i += UNITS_A_BLOCK) {
         const __m128i v = load_block(src, i);
         if (has_wide(v))
             return i;
         store_narrow(dst + i, v);
     }
-    if (i == 0 || i == n)
-        return i;
+    if (i == n)
+        return n;
     const __m128i last = load_block(src, n - UNITS_A_BLOCK);
     if (has_wide(last))
         return i;
@@ -191,19 +221,12 @@ static inline size_t ascii_blocks(char *dst, const void *src, size_t n)
     return n;
 }
 
-static inline size_t ascii_prefix(char *dst, const void *src, size_t n)
+/* The ASCII units of the block at i, which begins with one: there are at least 8 left. */
+static inline size_t ascii_run(char *dst, const void *src, size_t i)
 {
-    size_t i = 0;
-    if (n >= AVX2_MIN_UNITS && __builtin_cpu_supports("avx2"))
-        i = ascii_avx2(dst, src, n);
-    if (n - i < UNITS_A_BLOCK && i > 0) { /* overlap with what the wide loop did */
-        const __m128i last = load_block(src, n - UNITS_A_BLOCK);
-        if (has_wide(last))
-            return i;
-        store_narrow(dst + n - UNITS_A_BLOCK, last);
-        return n;
-    }
-    return i + ascii_blocks(dst + i, (const char *)src + 2 * i, n - i);
+    const __m128i v = load_block(src, i);
+    store_narrow(dst, v); /* what is not ASCII is written over */
+    return (size_t)__builtin_ctz(~ascii_mask(v)) / 2;
 }
 #else
 static inline size_t ascii_prefix(char *dst, const void *src, size_t n)
@@ -213,6 +236,11 @@ static inline size_t ascii_prefix(char *dst, const void *src, size_t n)
         dst[i] = (char)unit_at(src, i);
     return i;
 }
+
+static inline size_t ascii_run(char *dst, const void *src, size_t i)
+{
+    return ascii_prefix(dst, (const char *)src + 2 * i, UNITS_A_BLOCK);
+}
 #endif
 
 char *wr_utf16_to_utf8(char *dst, const void *src, size_t n, uint64_t *mended)
@@ -220,13 +248,12 @@ char *wr_utf16_to_utf8(char *dst, const void *src, size_t n, uint64_t *mended)
     size_t i = ascii_prefix(dst, src, n);
     dst += i;
     while (i < n) {
-        /* A run that is not ASCII goes on for a while; look for ASCII again when it seems over. */
-        const unsigned u = unit_at(src, i);
-        dst = put_point(dst, src, n, &i, mended);
-        if (u < 0x80 && n - i >= UNITS_A_BLOCK) {
-            const size_t more = ascii_prefix(dst, (const char *)src + 2 * i, n - i);
-            dst += more;
-            i += more;
+        if (n - i >= UNITS_A_BLOCK && unit_at(src, i) < 0x80) {
+            const size_t run = ascii_run(dst, src, i);
+            dst += run;
+            i += run;
+        } else {
+            dst = put_point(dst, src, n, &i, mended);
         }
     }
     return dst;

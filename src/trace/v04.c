@@ -60,7 +60,7 @@ char *wr_trace_span_v04(struct weir_trace_encoder *e, const struct wr_trace_plan
     at = put_field(e, at, s->type);
     at = WR_PUT(at, "\xa5"
                     "error");
-    at = wr_mp_raw_int(at, s->error);
+    at = wr_put_small(at, s->error);
     at = WR_PUT(at, "\xa7"
                     "metrics");
     at = wr_put_metrics(e, p, at, V);

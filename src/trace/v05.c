@@ -24,7 +24,7 @@ char *wr_trace_span_v05(struct weir_trace_encoder *e, const struct wr_trace_plan
     at = wr_mp_raw_uint(at, s->parent_id);
     at = wr_mp_raw_int(at, s->start_ns);
     at = wr_mp_raw_int(at, s->duration_ns);
-    at = wr_mp_raw_int(at, s->error);
+    at = wr_put_small(at, s->error);
     at = wr_put_meta(e, p, at, V);
     at = wr_put_metrics(e, p, at, V);
     return put_field(e, at, s->type);

@@ -140,16 +140,12 @@ static char *put_status(struct weir_trace_encoder *e, const struct wr_trace_plan
     return wr_put_str(e, at, wr_status_text(p->span->http_status, digits), V);
 }
 
-#define OWN                                                                                        \
-    (WR_KNOWN_BIT(THREAD_ID) | WR_KNOWN_BIT(THREAD_NAME) | WR_KNOWN_BIT(HTTP_STATUS) |             \
-     WR_KNOWN_BIT(TOP_LEVEL))
-
 WR_INLINE char *put_attributes(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
                                char *at)
 {
-    const uint32_t own = p->own & OWN;
+    const uint32_t own = p->own & WR_OWN_V1;
     const size_t blobs = p->span->extra ? p->span->extra->blob_count : 0;
-    const size_t count = p->metrics + p->meta + (size_t)__builtin_popcount(own) + blobs;
+    const size_t count = p->metrics + p->meta + e->own_v1 + blobs;
     at = wr_mp_raw_array(at, (uint32_t)(3 * count));
     if (own & WR_KNOWN_BIT(THREAD_ID)) {
         at = wr_put_known(e, at, WR_KNOWN_THREAD_ID, V);

@@ -51,10 +51,11 @@ TEST(a_span_that_lies_about_itself_is_refused)
         T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
         s.tags = NULL;
         T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
-        s.tag_count = 0;
-        s.name.len = 1;
+        s.tags = &tag;
+        tag = fixture_text("k", "v");
+        tag.value.v.str = weir_str_text(NULL);
         T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
-        s.name.len = 0;
+        s.tag_count = 0;
         s.kind = 6;
         T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
         s.kind = 5;
