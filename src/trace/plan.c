@@ -481,6 +481,8 @@ int wr_trace_plan_span(struct weir_trace_encoder *e, const struct weir_trace *t,
     p->more = 0;
     p->events_json.ptr = NULL;
     p->own = own_of(t, s, i == 0, i + 1 == t->span_count);
+    if (WR_UNLIKELY(t->trace_id_hi && i == 0))
+        p->own |= WR_KNOWN_BIT(P_TID);
     int err = plan_tags(e, p, i == 0);
     if (WR_UNLIKELY(s->kind || s->http_status || s->long_running_version))
         err = err ? err : plan_seldom(p);
