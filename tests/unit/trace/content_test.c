@@ -602,3 +602,55 @@ TEST(one_encoder_writes_every_version_in_turn_into_one_buffer)
     T_ERR(weir_trace_begin(e, 6), WEIR_EINVAL);
     weir_trace_encoder_free(e);
 }
+
+/* A trace that needs every scratch buffer there is. */
+static int encode_rich(const struct weir_alloc *a, void *ctx)
+{
+    static const uint16_t key[] = {'c', 'l', 0xe9};
+    const uint32_t *const version = ctx;
+    const struct weir_trace_tag chunk_tag = fixture_text("_dd.p.dm", "-4");
+    const struct weir_trace_tag tags[] = {
+        {.key = weir_str_utf16(key, 3), .value = {.v = {.str = weir_str_utf16(key, 3)}}},
+        fixture_text("bad", "\xff"),
+        fixture_text("k", "1"),
+        fixture_text("k", "2"),
+        fixture_text("events", "[{\"time_unix_nano\":1,\"name\":\"a\\u0062\"}]"),
+    };
+    const struct weir_trace_link link = {.span_id = 1, .tracestate = weir_str_c("\xfe")};
+    const struct weir_trace_extra x = {
+        .links = &link, .link_count = 1, .events = events, .event_count = 2};
+    const struct weir_trace_span spans[] = {{.name = weir_str_c("n"), .extra = &x},
+                                            {.tags = tags, .tag_count = 5, .extra = &x},
+                                            {.tags = tags, .tag_count = 4}};
+    const struct weir_trace t = {
+        .spans = spans, .span_count = 3, .tags = &chunk_tag, .tag_count = 1};
+    const struct weir_trace_header h = {.tags = &chunk_tag, .tag_count = 1};
+    const struct weir_trace_opts o = {
+        .struct_size = sizeof o, .alloc = *a, .version = *version, .header = &h};
+    struct weir_trace_encoder *e = NULL;
+    int err = weir_trace_encoder_new(&o, &e);
+    if (err)
+        return err;
+    int first = WEIR_OK;
+    uint64_t taken = 0;
+    for (int i = 0; i < 3; i++) {
+        err = weir_trace_add(e, &t);
+        taken += !err;
+        first = first ? first : err;
+    }
+    struct weir_trace_counts c;
+    weir_trace_get_counts(e, &c);
+    T_EQ_U64(c.traces, taken);
+    T_EQ_U64(c.traces_refused, 0);
+    struct weir_bytes p;
+    err = weir_trace_payload(e, &p);
+    weir_trace_encoder_free(e);
+    return first ? first : err;
+}
+
+TEST(a_trace_that_needs_every_buffer_survives_each_refused_allocation)
+{
+    static uint32_t versions[] = {WEIR_TRACE_V04, WEIR_TRACE_V05, WEIR_TRACE_V1};
+    for (size_t i = 0; i < 3; i++)
+        t_each_oom(encode_rich, &versions[i]);
+}
