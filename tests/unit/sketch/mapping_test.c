@@ -178,34 +178,34 @@ TEST(both_edges_of_every_bin_of_an_octave_of_doubles_are_exact)
 /* asap_sketchlib#70: at both edges of each bin, not in its middle only. */
 TEST(the_answer_of_a_bin_is_within_the_accuracy_of_both_its_edges)
 {
-    const double a = wr_mapping_accuracy() + 2 * DBL_EPSILON;
+    const double a = weir_mapping_accuracy(&wr_mapping_default) + 2 * DBL_EPSILON;
     const double step = 0x1p-1073; /* differences near 2^-1022 have no more bits */
-    T_NEAR(wr_mapping_accuracy(), tanh(log(2) / 128), 1e-14);
+    T_NEAR(weir_mapping_accuracy(&wr_mapping_default), tanh(log(2) / 128), 1e-14);
     for (int32_t i = WR_MAPPING_VALUE_MIN; i < WR_MAPPING_VALUE_MAX; i++) {
-        const double v = wr_mapping_value(i);
-        const double lower = wr_mapping_lower(i);
-        const double upper = wr_mapping_lower(i + 1);
+        const double v = weir_mapping_value(&wr_mapping_default, i);
+        const double lower = weir_mapping_lower(&wr_mapping_default, i);
+        const double upper = weir_mapping_lower(&wr_mapping_default, i + 1);
         T_TRUE(lower < v && v < upper);
         if (!(v - lower <= a * lower + step) || !(upper - v <= a * upper + step))
             T_FAIL("bin %" PRId32 ": %.17g in (%.17g, %.17g]", i, v, lower, upper);
     }
-    T_TRUE(isfinite(wr_mapping_value(WR_MAPPING_VALUE_MAX)));
-    T_EQ_DBL(wr_mapping_lower(WR_MAPPING_VALUE_MAX + 1), DBL_MAX);
+    T_TRUE(isfinite(weir_mapping_value(&wr_mapping_default, WR_MAPPING_VALUE_MAX)));
+    T_EQ_DBL(weir_mapping_lower(&wr_mapping_default, WR_MAPPING_VALUE_MAX + 1), DBL_MAX);
 }
 
 /* bounds as doubles: the double nearest 2^(i/64) squared 64-fold lies around 2^i. */
 TEST(bounds_are_the_doubles_that_the_index_takes_them_for)
 {
     for (int32_t i = -640; i < 640; i++) {
-        const double bound = wr_mapping_lower(i);
+        const double bound = weir_mapping_lower(&wr_mapping_default, i);
         const int32_t at = wr_mapping_index_value(bound);
         T_TRUE(at == i - 1 || at == i); /* rounded down, or up past it */
         T_EQ_I64(wr_mapping_index_value(nextafter(bound, 0)), i - 1);
         T_EQ_I64(wr_mapping_index_value(nextafter(bound, HUGE_VAL)), i);
     }
-    T_EQ_DBL(wr_mapping_lower(0), 1.0);
-    T_EQ_DBL(wr_mapping_lower(-64), 0.5);
-    T_EQ_DBL(wr_mapping_lower(32), sqrt(2));
+    T_EQ_DBL(weir_mapping_lower(&wr_mapping_default, 0), 1.0);
+    T_EQ_DBL(weir_mapping_lower(&wr_mapping_default, -64), 0.5);
+    T_EQ_DBL(weir_mapping_lower(&wr_mapping_default, 32), sqrt(2));
 }
 
 TEST(indices_are_those_of_the_golden_file)
