@@ -12,7 +12,9 @@
 static double to_answer(const struct weir_sketch *sk, double v)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
-    return kind->grid == WEIR_GRID_NS && kind->mapping->kind != WEIR_MAPPING_BASE2 ? v / 1e9 : v;
+    return kind->head.grid == WEIR_GRID_NS && kind->head.mapping->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
 }
 
 double wr_view_value(const struct weir_sketch *sk, int32_t index)
@@ -73,7 +75,7 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
         return false;
     /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
      * a sketch whose limit is not known, but which had two bins at least. */
-    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->max_bins;
+    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->head.max_bins;
     *ret_index = own || lo == hi ? lo : hi - 1;
     return true;
 }

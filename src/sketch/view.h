@@ -23,7 +23,7 @@ WR_INLINE const union wr_extreme *wr_view_extreme(const struct weir_sketch *sk, 
 /* Whether an extreme is of a sign. */
 WR_INLINE bool wr_view_is(const struct wr_kind *kind, const union wr_extreme *x, enum wr_sign sign)
 {
-    if (kind->grid == WEIR_GRID_NS)
+    if (kind->head.grid == WEIR_GRID_NS)
         return sign == WR_POSITIVE && x->ns > 0;
     return (sign == WR_POSITIVE ? x->value : -x->value) > WR_MAPPING_ZERO_MAX;
 }
@@ -32,8 +32,8 @@ WR_INLINE bool wr_view_is(const struct wr_kind *kind, const union wr_extreme *x,
 WR_INLINE void wr_view_narrow(const struct wr_kind *kind, const union wr_extreme *x,
                               enum wr_end end, struct wr_run *run)
 {
-    const int32_t index = kind->grid == WEIR_GRID_NS ? wr_mapping_index_ns(x->ns)
-                                                     : wr_mapping_index_value(fabs(x->value));
+    const int32_t index = kind->head.grid == WEIR_GRID_NS ? wr_mapping_index_ns(x->ns)
+                                                          : wr_mapping_index_value(fabs(x->value));
     const uint32_t at = (uint32_t)index - (uint32_t)run->base;
     const uint32_t byte = at << run->width;
     const uint32_t line = byte & ~(WR_WALK_LINE - 1);
@@ -86,7 +86,7 @@ WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign,
         ret->shift = neg->shift;
     }
     const union wr_extreme *const x = wr_view_extreme(sk, sign, from);
-    if (!loose && kind->mapping == &wr_mapping_default && wr_view_is(kind, x, sign))
+    if (!loose && kind->head.mapping == &wr_mapping_default && wr_view_is(kind, x, sign))
         wr_view_narrow(kind, x, from, ret);
 }
 
