@@ -44,7 +44,7 @@ void bench_begin(struct bench *b, const char *name, const char *about, int argc,
         }
     }
     if (!b->json)
-        printf("%-9s %-22s %-15s %10s %10s %10s %-7s %-19s %6s %10s %10s %10s\n", "bench", "case",
+        printf("%-12s %-28s %-15s %10s %10s %10s %-7s %-21s %6s %10s %10s %10s\n", "bench", "case",
                "metric", "median", "min", "max", "unit", "peer", "ratio", "its median", "min",
                "max");
 }
@@ -70,6 +70,11 @@ static struct spread spread_of(const double *values, size_t count)
     return (struct spread){sorted[count / 2], sorted[0], sorted[count - 1]};
 }
 
+double bench_median(const double *values, size_t count)
+{
+    return spread_of(values, count).median;
+}
+
 static void json_peer(const struct bench_peer *peer, double peer_value, double ratio)
 {
     if (!peer)
@@ -87,9 +92,9 @@ static void table_peer(const struct bench_peer *peer, double ratio, const struct
     if (!peer)
         printf("\n");
     else if (peer->why[0])
-        printf(" %-19s (%s)\n", peer->name, peer->why);
+        printf(" %-21s (%s)\n", peer->name, peer->why);
     else
-        printf(" %-19s %6.4g %10.6g %10.6g %10.6g\n", peer->name, ratio, s->median, s->min, s->max);
+        printf(" %-21s %6.4g %10.6g %10.6g %10.6g\n", peer->name, ratio, s->median, s->min, s->max);
 }
 
 void bench_report_peer(const struct bench *b, const char *c, const char *metric, const char *unit,
@@ -104,12 +109,16 @@ void bench_report_peer(const struct bench *b, const char *c, const char *metric,
         ratio = better == BENCH_LOWER ? theirs.median / ours.median : ours.median / theirs.median;
     }
     if (b->json) {
-        printf(
-            "{\"bench\":\"%s\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",",
-            b->name, c, metric, ours.median, unit);
+        printf("{\"bench\":\"%s\",\"case\":\"%s\",", b->name, c);
+        if (b->mapping)
+            printf("\"mapping\":\"%s\",", b->mapping);
+        printf("\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",", metric, ours.median, unit);
         json_peer(peer, theirs.median, ratio);
     } else {
-        printf("%-9s %-22s %-15s %10.6g %10.6g %10.6g %-7s", b->name, c, metric, ours.median,
+        char name[32]; /* of the bench, and its mapping */
+        (void)snprintf(name, sizeof name, "%s%s%s", b->name, b->mapping ? " " : "",
+                       b->mapping ? b->mapping : "");
+        printf("%-12s %-28s %-15s %10.6g %10.6g %10.6g %-7s", name, c, metric, ours.median,
                ours.min, ours.max, unit);
         table_peer(peer, ratio, &theirs);
     }
@@ -142,29 +151,50 @@ static void pin_to(int cpu)
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-pid_t bench_spawn(const char *program, char **argv, int cpu, FILE **ret_out)
+static _Noreturn void child(const char *program, char **argv, int cpu, int in, int out)
 {
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) != 0)
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* no peer outlives its bench */
+    (void)signal(SIGPIPE, SIG_DFL);
+    if (cpu >= 0)
+        pin_to(cpu);
+    if (dup2(out, STDOUT_FILENO) < 0 || (in >= 0 && dup2(in, STDIN_FILENO) < 0))
+        _exit(126);
+    (void)execv(program, argv);
+    _exit(127);
+}
+
+static FILE *end_of(int fd, const char *mode)
+{
+    FILE *const f = fdopen(fd, mode);
+    if (!f)
+        die("fdopen");
+    return f;
+}
+
+/* ret_in NULL: its input is that of the bench. */
+static pid_t spawn(const char *program, char **argv, int cpu, FILE **ret_in, FILE **ret_out)
+{
+    int in[2] = {-1, -1};
+    int out[2];
+    if (pipe2(out, O_CLOEXEC) != 0 || (ret_in && pipe2(in, O_CLOEXEC) != 0))
         die("pipe");
     const pid_t pid = fork();
     if (pid < 0)
         die("fork");
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* no server outlives its bench */
-        if (cpu >= 0)
-            pin_to(cpu);
-        if (dup2(fds[1], STDOUT_FILENO) < 0)
-            _exit(126);
-        (void)execv(program, argv);
-        _exit(127);
+    if (pid == 0)
+        child(program, argv, cpu, in[0], out[1]);
+    (void)close(out[1]);
+    *ret_out = end_of(out[0], "r");
+    if (ret_in) {
+        (void)close(in[0]);
+        *ret_in = end_of(in[1], "w");
     }
-    (void)close(fds[1]);
-    FILE *const out = fdopen(fds[0], "r");
-    if (!out)
-        die("fdopen");
-    *ret_out = out;
     return pid;
+}
+
+pid_t bench_spawn(const char *program, char **argv, int cpu, FILE **ret_out)
+{
+    return spawn(program, argv, cpu, NULL, ret_out);
 }
 
 double bench_json_number(const char *text, const char *key)
@@ -177,21 +207,33 @@ double bench_json_number(const char *text, const char *key)
     return -1;
 }
 
+const char *bench_peers_dir(void)
+{
+    return BENCH_PEERS_DIR;
+}
+
+/* The path of a program, and why it cannot run, or nothing. */
+static void locate(const char *program, char path[static 256], char why[static 96])
+{
+    why[0] = 0;
+    (void)snprintf(path, 256, "%s/bin/%s", BENCH_PEERS_DIR, program);
+    if (access(path, X_OK) == 0)
+        return;
+    (void)snprintf(why, 96, "not built: ./dev bench NAME --peers");
+    char reason[256];
+    (void)snprintf(reason, sizeof reason, "%s/%s.why", BENCH_PEERS_DIR, program);
+    FILE *const f = fopen(reason, "re");
+    if (f) { /* build.sh knows it better */
+        if (fgets(why, 96, f))
+            why[strcspn(why, "\n\"\\")] = 0;
+        (void)fclose(f);
+    }
+}
+
 void bench_peer_init(struct bench_peer *p, const char *name, const char *program)
 {
     *p = (struct bench_peer){.name = name};
-    (void)snprintf(p->program, sizeof p->program, "%s/bin/%s", BENCH_PEERS_DIR, program);
-    if (access(p->program, X_OK) == 0)
-        return;
-    (void)snprintf(p->why, sizeof p->why, "not built: ./dev bench NAME --peers");
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s/%s.why", BENCH_PEERS_DIR, program);
-    FILE *const f = fopen(path, "re");
-    if (f) { /* build.sh knows it better */
-        if (fgets(p->why, sizeof p->why, f))
-            p->why[strcspn(p->why, "\n\"\\")] = 0;
-        (void)fclose(f);
-    }
+    locate(program, p->program, p->why);
 }
 
 void bench_peer_run(struct bench_peer *p, char **argv, const char *key)
@@ -213,6 +255,40 @@ void bench_peer_run(struct bench_peer *p, char **argv, const char *key)
         return;
     }
     p->values[p->count++] = value;
+}
+
+void bench_answerer_start(struct bench_answerer *a, const char *program, char **argv)
+{
+    *a = (struct bench_answerer){.pid = -1};
+    locate(program, a->program, a->why);
+    if (a->why[0])
+        return;
+    (void)signal(SIGPIPE, SIG_IGN); /* one that ended is found out by its missing answer */
+    argv[0] = a->program;
+    a->pid = spawn(a->program, argv, -1, &a->in, &a->out);
+}
+
+bool bench_answerer_ask(struct bench_answerer *a, const char *question)
+{
+    if (a->why[0])
+        return false;
+    a->answer[0] = 0;
+    if (fprintf(a->in, "%s\n", question) > 0 && fflush(a->in) == 0 &&
+        fgets(a->answer, sizeof a->answer, a->out))
+        return true;
+    fprintf(stderr, "bench: the peer %s failed at %s\n", a->program, question);
+    (void)snprintf(a->why, sizeof a->why, "it failed");
+    return false;
+}
+
+void bench_answerer_stop(struct bench_answerer *a)
+{
+    if (a->pid < 0)
+        return;
+    (void)fclose(a->in);
+    (void)fclose(a->out);
+    (void)waitpid(a->pid, NULL, 0);
+    a->pid = -1;
 }
 
 static int64_t clock_ns(clockid_t id)

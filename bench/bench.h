@@ -6,10 +6,12 @@
  * medians; with --json a line an object:
  *   {"bench","case","metric","value","unit","peer","peer_value","ratio"}
  * peer fields null where there is none; ratio above 1 is ahead of the peer. Where a peer could not
- * run, its value and the ratio are null and a member "why" follows.
+ * run, its value and the ratio are null and a member "why" follows. A bench that runs a case with
+ * several mappings names the one in a member "mapping" behind "case".
  *
  * A peer is a program that bench/peers/build.sh made. What runs once a round prints one JSON line;
- * what serves takes a port, and at SIGTERM may print one.
+ * what serves takes a port, and at SIGTERM may print one; what answers reads the name of a case a
+ * line, and prints a JSON line for each.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +24,7 @@ enum bench_better { BENCH_LOWER = 0, BENCH_HIGHER };
 
 struct bench {
     const char *name;
+    const char *mapping; /* of what is reported next; NULL: there are none */
     bool json;
     int rounds;
 };
@@ -47,11 +50,35 @@ void bench_peer_init(struct bench_peer *p, const char *name, const char *program
  * output. A peer that fails says so on stderr, gets a why, and is not run again.
  */
 void bench_peer_run(struct bench_peer *p, char **argv, const char *key);
+
+/* A peer that answers: one process for the whole bench, so it warms up once. */
+struct bench_answerer {
+    char program[256];
+    char why[96]; /* why it does not answer; empty: it does */
+    char answer[4096];
+    pid_t pid;
+    FILE *in;
+    FILE *out;
+};
+/* Starts program with argv[1..] (argv[0] is set here), if it is built. */
+void bench_answerer_start(struct bench_answerer *a, const char *program, char **argv);
+/*
+ * Asks it for a case; its line is in answer then. False: it does not answer. One that ends says so
+ * on stderr, gets a why, and is not asked again.
+ */
+bool bench_answerer_ask(struct bench_answerer *a, const char *question);
+/* Closes its input and waits for its end. */
+void bench_answerer_stop(struct bench_answerer *a);
+/* Where peers are built, and may be given files. */
+const char *bench_peers_dir(void);
+
 void bench_report_peer(const struct bench *b, const char *c, const char *metric, const char *unit,
                        enum bench_better better, const double *values, size_t count,
                        const struct bench_peer *peer);
 void bench_report_one(const struct bench *b, const char *c, const char *metric, const char *unit,
                       double value);
+
+double bench_median(const double *values, size_t count); /* at most 1000 */
 
 int64_t bench_now_ns(void);
 int64_t bench_thread_cpu_ns(void);

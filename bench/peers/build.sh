@@ -1,8 +1,9 @@
 #!/bin/sh
 # build.sh [BENCH]: builds the peers of a bench, or of all, as far as their toolchains are there,
 # into build/peers/bin; for the others build/peers/PROGRAM.why says why not, and so do the benches.
-# Peers come through cargo and go, at the exact versions of their manifests; lock files are left
-# under build/. A first build takes minutes and some GB there and in the toolchains' caches.
+# Peers come through cargo, go, npm and mvn, at the exact versions of their manifests, or of this
+# file; lock files and what is fetched are left under build/. A first build takes minutes and some GB
+# there and in the toolchains' caches.
 set -eu
 cd "$(dirname "$0")/../.."
 jobs=${DEV_JOBS:-$(nproc)}
@@ -55,8 +56,64 @@ with_go() { # PROGRAM
     built "$1" "$status"
 }
 
+# HdrHistogram_c: its sources lie in a package of npm, nothing of which is run.
+hdr_package=native-hdr-histogram@1.0.0
+hdr_build() { # DIR
+    if [ ! -d "$1/package" ]; then
+        (cd "$1" && npm pack --silent "$hdr_package" && tar xzf native-hdr-histogram-*.tgz) || return 1
+    fi
+    hdr=$1/package/HdrHistogram_c/src
+    "${CC:-cc}" -std=gnu17 -O3 -DNDEBUG -w -I"$hdr" -o "$out/bin/hdr_c" "$1/main.c" \
+        "$hdr/hdr_histogram.c" "$hdr/hdr_histogram_log.c" "$hdr/hdr_encoding.c" "$hdr/hdr_time.c" -lz -lm
+}
+
+with_npm() { # PROGRAM
+    for tool in npm "${CC:-cc}"; do
+        command -v "$tool" >/dev/null 2>&1 || {
+            absent "$1" "no $tool"
+            return 0
+        }
+    done
+    copy "$1"
+    status=0
+    hdr_build "$out/src/$1" >"$out/$1.log" 2>&1 || status=$?
+    built "$1" "$status"
+}
+
+# One class beside the jars of its pom. One collector, so that bytes held can be counted.
+java_build() { # DIR PROGRAM CLASS
+    (cd "$1" && mvn -q -B dependency:copy-dependencies -DoutputDirectory=lib &&
+        javac -d classes -cp 'lib/*' "$3.java") || return 1
+    cat >"$out/bin/$2" <<SCRIPT
+#!/bin/sh
+exec java -Xmx4g -XX:+UseSerialGC -XX:MarkSweepAlwaysCompactCount=1 -cp '$1/classes:$1/lib/*' $3 "\$@"
+SCRIPT
+    chmod +x "$out/bin/$2"
+}
+
+with_mvn() { # PROGRAM CLASS
+    for tool in mvn javac; do
+        command -v "$tool" >/dev/null 2>&1 || {
+            absent "$1" "no $tool"
+            return 0
+        }
+    done
+    copy "$1"
+    status=0
+    java_build "$out/src/$1" "$1" "$2" >"$out/$1.log" 2>&1 || status=$?
+    built "$1" "$status"
+}
+
 bench=${1:-all}
 case $bench in aggregate | decode | all) with_cargo libdatadog ;; esac
+case $bench in
+sketch | all)
+    with_npm hdr_c
+    with_go sketches_go
+    with_cargo sketches_rust
+    with_mvn sketches_java SketchesJava
+    ;;
+esac
 case $bench in
 agent | all)
     with_go trace_agent

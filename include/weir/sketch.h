@@ -21,7 +21,9 @@
  * byte and associative to its compensated rounding.
  *
  * Threads: one thread may use a sketch at a time; const functions may run in parallel.
- * Memory:  a header of at most 128 bytes, then bins for the range seen: at most max_bins a sign.
+ * Memory:  a header of 64 bytes (and 48 for options of its own, outside a pool), then 16 bits a
+ *          sample while there are at most 128, all of weight one, then counters for the range seen:
+ *          at most max_bins a sign. Zeros and negatives take 56 bytes more.
  */
 #include <weir/mapping.h>
 
@@ -42,7 +44,7 @@ struct weir_sketch_opts {
     size_t struct_size;      /* sizeof(struct weir_sketch_opts) */
     struct weir_alloc alloc; /* copied */
     uint32_t grid;           /* enum weir_grid */
-    uint32_t max_bins;       /* per sign, 2..65536; default 2048; past it the lowest collapse */
+    uint32_t max_bins;       /* per sign, 2..32768; default 2048; past it the lowest collapse */
     const struct weir_mapping
         *mapping; /* NULL: base 2, scale 6. The sketch holds it. A WEIR_GRID_NS
                      sketch of another kind than BASE2 bins nanoseconds */
@@ -74,12 +76,57 @@ WEIR_API WEIR_NODISCARD int weir_sketch_add_ns(struct weir_sketch *sk, int64_t d
 WEIR_API WEIR_NODISCARD int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight);
 
 /*
+ * Record n values of weight one: the sketch is the one that weir_sketch_add makes of them, to the
+ * byte. NaN, infinite ones, and those past 64 bits of weight are left out, and counted in
+ * *ret_refused (may be NULL). Errors: WEIR_EINVAL (wrong grid), WEIR_ENOMEM: a part is recorded,
+ * the first values of the array, and weir_sketch_weight tells how many.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_add_many(struct weir_sketch *sk, const double *values,
+                                                 size_t n, size_t *ret_refused);
+/*
+ * The same for values of many sketches in any order: memory is asked for ahead, so that sketches
+ * that are not in a cache cost a fraction of one call each. A sketch of another grid than
+ * WEIR_GRID_VALUE is refused too. Errors: WEIR_ENOMEM: those that needed memory are left out and
+ * counted with the refused, the others are recorded.
+ */
+struct weir_sketch_pair {
+    struct weir_sketch *sketch;
+    double value;
+};
+WEIR_API WEIR_NODISCARD int weir_sketch_add_pairs(const struct weir_sketch_pair *pairs, size_t n,
+                                                  size_t *ret_refused);
+
+/*
  * Add all of src to dst. O(bins).
  * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (another grid or scale),
  * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_merge(struct weir_sketch *dst,
                                               const struct weir_sketch *src);
+
+/*
+ * Add all of src to dst, under dst's mapping. Where each bin of src lies in one of dst (a coarser
+ * scale of base 2; a base that is a power of src's, with bounds that meet) this is a merge into
+ * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each
+ * bin goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went
+ * in, a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum,
+ * minimum and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as
+ * seconds. O(bins); allocates and gives back a sketch besides. Errors, dst unchanged: WEIR_EINVAL
+ * (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS), WEIR_ENOMEM, WEIR_ERANGE (the total
+ * weight would pass 64 bits).
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_convert(struct weir_sketch *dst,
+                                                const struct weir_sketch *src);
+/* Merge n sketches into dst, one by one. The first error ends it; those before it are merged. */
+WEIR_API WEIR_NODISCARD int weir_sketch_merge_many(struct weir_sketch *dst,
+                                                   const struct weir_sketch *const *src, size_t n);
+/* Make dst equal to src, dst's own limit of bins kept. Errors as of weir_sketch_merge; dst is then
+ * empty, but for WEIR_EINVAL and WEIR_EVERSION, which change nothing. */
+WEIR_API WEIR_NODISCARD int weir_sketch_copy(struct weir_sketch *dst,
+                                             const struct weir_sketch *src);
+/* The same grid, mapping (weir_mapping_equal), bins, sum, minimum and maximum, whatever the
+ * history. Sums of doubles are compared bit by bit. */
+WEIR_API bool weir_sketch_equal(const struct weir_sketch *a, const struct weir_sketch *b);
 
 /* Total weight in units of 2^-20. */
 WEIR_API uint64_t weir_sketch_weight(const struct weir_sketch *sk);
@@ -101,6 +148,66 @@ WEIR_API WEIR_NODISCARD int weir_sketch_max(const struct weir_sketch *sk, double
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_quantile(const struct weir_sketch *sk, double q,
                                                  double *ret_value);
+/*
+ * n quantiles at once, in any order: each is what weir_sketch_quantile gives, to the bit, but all
+ * of up to 64 cost one pass over the bins. ret_values may be qs.
+ * Errors, ret_values untouched: those of weir_sketch_quantile.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_quantiles(const struct weir_sketch *sk, const double *qs,
+                                                  size_t n, double *ret_values);
+
+/*
+ * Quantiles as others define them, from the same bins; n is the total weight.
+ *
+ *   WEIR_QUANTILE_DEFAULT     weir_sketch_quantile
+ *   WEIR_QUANTILE_JAVA        sketches-java: rank q (n - 1), the first bin, in the order of values,
+ *                             with more than that up to it; its answer, not clamped: the ends are
+ *                             bins as well
+ *   WEIR_QUANTILE_GO          sketches-go: the same, but negative values are searched from zero:
+ *                             of two between which a fractional rank lies, the nearer to zero
+ *   WEIR_QUANTILE_AGENT       the Datadog Agent: that rank rounded to the nearest whole, half to
+ *                             even, and between the ends of the bin by where in it the rank is.
+ *                             Its bins begin half a bin higher than ours (its keys are rounded,
+ *                             and read as if rounded down), the first one at the minimum; within
+ *                             minimum and maximum, which answer 0 and 1. So it may be wrong by a
+ *                             bin and a half: g^1.5 - 1
+ *   WEIR_QUANTILE_PROMETHEUS  histogram_quantile of native histograms since Prometheus 3.0: rank
+ *                             q n from the nearer end, interpolated in the bin on a logarithmic
+ *                             scale; not clamped
+ *
+ * Ranks of the last four are computed in doubles, as there. All of them refuse what
+ * weir_sketch_quantile refuses, where some of the others answer an end or infinity.
+ * Errors: those of weir_sketch_quantile; WEIR_EINVAL for another rule too.
+ */
+enum weir_quantile_rule {
+    WEIR_QUANTILE_DEFAULT = 0,
+    WEIR_QUANTILE_JAVA = 1,
+    WEIR_QUANTILE_GO = 2,
+    WEIR_QUANTILE_AGENT = 3,
+    WEIR_QUANTILE_PROMETHEUS = 4
+};
+WEIR_API WEIR_NODISCARD int weir_sketch_quantile_by(const struct weir_sketch *sk, uint32_t rule,
+                                                    double q, double *ret_value);
+
+/*
+ * The fraction of the weight that is not above value: that of the bins up to its own, which counts
+ * whole. So it is exact for some value in the bin of this one, and at the ends for itself: 0 below
+ * the minimum, 1 at the maximum and above. Infinite ones are allowed. O(bins).
+ * Errors: WEIR_EINVAL (NaN), WEIR_EEMPTY.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_rank(const struct weir_sketch *sk, double value,
+                                             double *ret_fraction);
+/*
+ * How far, relatively, weir_sketch_quantile(sk, q) can be from the sample of that rank:
+ * |answer - sample| <= bound * |sample|, the rounding of doubles included. 0 where the answer is
+ * exact: the zero bin (magnitudes up to 2^-1022 count as zeros), and the ends when the extremes
+ * were recorded. Elsewhere the mapping's accuracy a, and with what a conversion brought, b:
+ * (1 + a)(1 + b) - 1. Where bins collapsed, what the minimum (of negatives: the maximum) leaves
+ * possible, which is infinity when it tells nothing. Of what was decoded it holds if the bins and
+ * extremes held. O(bins). Errors: those of weir_sketch_quantile.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_error_bound(const struct weir_sketch *sk, double q,
+                                                    double *ret_bound);
 /* Of its mapping. */
 WEIR_API const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk);
 WEIR_API double weir_sketch_accuracy(const struct weir_sketch *sk);
@@ -134,6 +241,34 @@ WEIR_API WEIR_NODISCARD int weir_sketch_encode(const struct weir_sketch *sk, voi
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_decode(struct weir_sketch *sk, const void *src,
                                                size_t bytes);
+
+/*
+ * pool: cleared sketches of one grid, mapping and limit of bins, capacity kept, last in first out,
+ * so that sketches that come and go with windows allocate nothing after the first ones. Headers lie
+ * together, a line each, and stay with the pool; spares are poisoned under AddressSanitizer.
+ *
+ * A sketch of a pool may go back to it, or be freed; either before the pool is freed, and on the
+ * thread that owns the pool. It keeps the pool's mapping: bytes of another are refused.
+ * Errors of new: WEIR_ENOMEM, WEIR_EINVAL (opts). opts NULL means all defaults. More than spare_max
+ * spares are never kept.
+ */
+struct weir_sketch_pool;
+WEIR_API WEIR_NODISCARD int weir_sketch_pool_new(const struct weir_sketch_opts *opts,
+                                                 size_t spare_max,
+                                                 struct weir_sketch_pool **ret_pool);
+/* Frees the spares too; NULL is allowed. */
+WEIR_API void weir_sketch_pool_free(struct weir_sketch_pool *pool);
+/* An empty sketch; NULL: no memory. size is what weir_sketch_size said of the one that served the
+ * same purpose before, 0 when unknown: a spare of that size is taken where there is one. */
+WEIR_API struct weir_sketch *weir_sketch_pool_get(struct weir_sketch_pool *pool, uint8_t size);
+/* How much room what is in sk takes, as a class of sizes. O(bins). */
+WEIR_API uint8_t weir_sketch_size(const struct weir_sketch *sk);
+/* Takes sk (NULL is allowed) and clears it; one past spare_max, or of another pool or none, is
+ * freed. */
+WEIR_API void weir_sketch_pool_put(struct weir_sketch_pool *pool, struct weir_sketch *sk);
+/* Of the spares that were never needed since the last trim, half lose their bins. */
+WEIR_API void weir_sketch_pool_trim(struct weir_sketch_pool *pool);
+WEIR_API size_t weir_sketch_pool_spares(const struct weir_sketch_pool *pool);
 
 WEIR_END_DECLS
 #endif

@@ -4,6 +4,7 @@
 /* weir: all of libweir's public headers. */
 #include <weir/base.h>
 #include <weir/batch.h>
+#include <weir/codec.h>
 #include <weir/decode.h>
 #include <weir/mapping.h>
 #include <weir/sketch.h>

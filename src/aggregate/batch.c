@@ -116,8 +116,8 @@ void wr_batch_add(struct weir_batch *b, struct wr_entry *e, const struct wr_slot
 void wr_batch_recycle(struct wr_shard *s, struct weir_batch *b)
 {
     for (size_t i = 0; i < b->info.rows; i++) {
-        wr_sketch_pool_put(s->pool, b->rows[i].ok);
-        wr_sketch_pool_put(s->pool, b->rows[i].error);
+        weir_sketch_pool_put(s->pool, b->rows[i].ok);
+        weir_sketch_pool_put(s->pool, b->rows[i].error);
     }
     b->info.rows = 0;
     if (s->spare_batch_count >= SPARE_BATCHES_MAX) {

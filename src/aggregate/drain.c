@@ -70,13 +70,18 @@ static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot
     const bool error = rec->flags & WR_RECORD_ERROR;
     struct weir_sketch **const which = error ? &slot->error : &slot->ok;
     if (WR_UNLIKELY(!*which)) {
-        *which = wr_sketch_pool_get(s->pool, error ? e->error_size : e->ok_size);
+        *which = weir_sketch_pool_get(s->pool, error ? e->error_size : e->ok_size);
         if (!*which)
             return WEIR_ENOMEM;
     }
     const int r = wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
-    if (WR_UNLIKELY(r != WEIR_OK))
+    if (WR_UNLIKELY(r != WEIR_OK)) {
+        if (!weir_sketch_weight(*which)) { /* taken for this record */
+            weir_sketch_pool_put(s->pool, *which);
+            *which = NULL;
+        }
         return r;
+    }
     slot->hits += rec->weight;
     if (error)
         slot->errors += rec->weight;

@@ -94,12 +94,12 @@ static bool seal_part(struct wr_shard *s, struct wr_window *w, uint32_t flags, b
             WR_PREFETCH(w->touched[k + AHEAD]);
         const struct wr_slot *const slot = wr_slot_find(e, w->start_ns);
         if (slot->hits > 0) {
-            e->ok_size = slot->ok ? wr_sketch_size(slot->ok) : 0;
-            e->error_size = slot->error ? wr_sketch_size(slot->error) : 0;
+            e->ok_size = slot->ok ? weir_sketch_size(slot->ok) : 0;
+            e->error_size = slot->error ? weir_sketch_size(slot->error) : 0;
             wr_batch_add(b, e, slot);
         } else { /* touched, and then no memory for its first span */
-            wr_sketch_pool_put(s->pool, slot->ok);
-            wr_sketch_pool_put(s->pool, slot->error);
+            weir_sketch_pool_put(s->pool, slot->ok);
+            weir_sketch_pool_put(s->pool, slot->error);
         }
         w->key_bytes -= e->key_bytes;
         wr_slot_drop(s, e, w->start_ns);
@@ -152,8 +152,8 @@ void wr_shard_clear_window(struct wr_shard *s, struct wr_window *w)
     for (size_t k = 0; k < w->touched_count; k++) {
         struct wr_entry *const e = w->touched[k];
         const struct wr_slot *const slot = wr_slot_find(e, w->start_ns);
-        wr_sketch_pool_put(s->pool, slot->ok);
-        wr_sketch_pool_put(s->pool, slot->error);
+        weir_sketch_pool_put(s->pool, slot->ok);
+        weir_sketch_pool_put(s->pool, slot->error);
         wr_slot_drop(s, e, w->start_ns);
     }
     w->touched_count = 0;
@@ -190,7 +190,7 @@ static bool slot_copy(struct wr_shard *s, const struct wr_slot *slot, struct wr_
     if (slot->error) {
         ret_copy->error = wr_sketch_pool_copy(s->pool, slot->error);
         if (!ret_copy->error) {
-            wr_sketch_pool_put(s->pool, ret_copy->ok);
+            weir_sketch_pool_put(s->pool, ret_copy->ok);
             return false;
         }
     }

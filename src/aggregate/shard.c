@@ -18,7 +18,7 @@ static void sweep(struct wr_shard *s)
 {
     const int64_t keep = (int64_t)s->opts.idle_windows * s->opts.window_for_ns;
     s->totals.expunged += wr_table_expunge(&s->table, wr_sat_sub_i64(s->current_start_ns, keep));
-    wr_sketch_pool_trim(s->pool);
+    weir_sketch_pool_trim(s->pool);
 }
 
 static void set_current(struct wr_shard *s, int64_t now_ns)
@@ -151,7 +151,7 @@ int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
         .struct_size = sizeof sketch, .alloc = opts->alloc, .grid = WEIR_GRID_NS};
     int r = wr_table_init(&s->table, &opts->alloc, opts->max_keys);
     if (r == WEIR_OK)
-        r = wr_sketch_pool_new(&sketch, opts->max_keys * 2 + 1024, &s->pool);
+        r = wr_sketch_pool_new(&sketch, opts->max_keys * 2 + 1024, true, &s->pool);
     if (r == WEIR_OK)
         r = overflow_make(s);
     if (r == WEIR_OK)
@@ -187,7 +187,7 @@ void wr_shard_done(struct wr_shard *s)
         wr_free(&s->opts.alloc, s->overflow->block, s->overflow->block_bytes);
     s->overflow = NULL;
     wr_table_done(&s->table);
-    wr_sketch_pool_free(s->pool);
+    weir_sketch_pool_free(s->pool);
     s->pool = NULL;
     wr_inbox_done(&s->inbox);
 }

@@ -69,7 +69,7 @@ struct wr_shard {
     struct wr_shard_opts opts;
     struct wr_inbox inbox;
     struct wr_table table;
-    struct wr_sketch_pool *pool;
+    struct weir_sketch_pool *pool;
     struct wr_windows open;        /* in time */
     struct wr_windows corrections; /* late: correct */
     struct wr_window *current;     /* in open, or NULL until its first record */

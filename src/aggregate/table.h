@@ -50,7 +50,7 @@ struct wr_entry {
     int64_t last_start_ns; /* newest window it ever had a span in */
     void *block;
     size_t block_bytes;
-    uint8_t ok_size; /* of its last sketches (wr_sketch_size): what to ask the pool for */
+    uint8_t ok_size; /* of its last sketches (weir_sketch_size): what to ask the pool for */
     uint8_t error_size;
     /* key_bytes of key follow. */
 };

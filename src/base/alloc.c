@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *heap_fn(void *ctx, void *ptr, size_t old_size, size_t new_size)
+void *wr_heap(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
     (void)ctx;
     (void)old_size;
@@ -20,7 +20,7 @@ struct weir_alloc wr_alloc_or_default(const struct weir_alloc *a)
 {
     if (a && a->fn)
         return *a;
-    return (struct weir_alloc){.fn = heap_fn, .ctx = NULL};
+    return (struct weir_alloc){.fn = wr_heap, .ctx = NULL};
 }
 
 void *wr_alloc(const struct weir_alloc *a, size_t size)

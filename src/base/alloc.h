@@ -4,6 +4,8 @@
 /* alloc: the allocator hook, called in one place. Only alloc.c references the C heap. */
 #include <weir/base.h>
 
+/* The C library's heap, as struct weir_alloc wants it. */
+void *wr_heap(void *ctx, void *ptr, size_t old_size, size_t new_size);
 /* a with its default filled in: a NULL, or a->fn NULL, means the C library's heap. */
 struct weir_alloc wr_alloc_or_default(const struct weir_alloc *a);
 /* size > 0. NULL on failure. */

@@ -17,6 +17,8 @@
 #define WR_PREFETCH_W(p) __builtin_prefetch((p), 1, 3)
 #define WR_NOINLINE __attribute__((noinline))
 #define WR_INLINE static inline __attribute__((always_inline))
+/* Data of another file of the library: reached without a detour through the table of symbols. */
+#define WR_HIDDEN __attribute__((visibility("hidden")))
 #if defined(__clang__)
 #define WR_WRAPS __attribute__((no_sanitize("unsigned-integer-overflow")))
 #else
@@ -161,9 +163,22 @@ static inline int64_t wr_i64_from_double(double v)
     return (int64_t)v;
 }
 
+/* The low half of a * b; the high one goes to *ret_high. */
+static inline uint64_t wr_mul64(uint64_t a, uint64_t b, uint64_t *ret_high)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const wide product = (wide)a * b;
+    *ret_high = (uint64_t)(product >> 64);
+    return (uint64_t)product;
+}
+
 static inline unsigned wr_clz64(uint64_t v) /* v != 0 */
 {
     return (unsigned)__builtin_clzll(v);
+}
+static inline unsigned wr_ctz64(uint64_t v) /* v != 0 */
+{
+    return (unsigned)__builtin_ctzll(v);
 }
 static inline size_t wr_pow2_ceil(size_t v) /* 1 <= v <= SIZE_MAX / 2 */
 {

@@ -14,42 +14,145 @@
 bool wr_bins_range(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t *ret_lo,
                    int32_t *ret_hi)
 {
-    const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &sk->pos : sk->neg;
-    return st && wr_store_used(st, ret_lo, ret_hi);
+    if (sign == WR_BINS_NEGATIVE) {
+        const struct wr_store *const neg = wr_sketch_negative(sk);
+        return neg && wr_store_used(neg, ret_lo, ret_hi);
+    }
+    if (sk->flags & WR_SK_LIST)
+        return wr_list_range(sk, ret_lo, ret_hi);
+    const struct wr_store pos = wr_sketch_take(sk);
+    return wr_store_used(&pos, ret_lo, ret_hi);
+}
+
+/* Compiled once for each width. */
+WR_INLINE void read_loop(const uint8_t *bins, uint8_t width, unsigned shift, size_t n,
+                         uint64_t *ret_weights)
+{
+    for (size_t i = 0; i < n; i++)
+        ret_weights[i] = wr_counter_get(bins, width, i) << shift;
+}
+
+static void read_counters(const struct wr_store *st, int32_t lo, size_t n, uint64_t *ret_weights)
+{
+    /* before the array, in it, behind it */
+    const int64_t start = (int64_t)st->base - lo;
+    const size_t before = start <= 0 ? 0 : (uint64_t)start < n ? (size_t)start : n;
+    memset(ret_weights, 0, before * sizeof ret_weights[0]);
+    ret_weights += before;
+    n -= before;
+    const uint64_t at = (uint64_t)((int64_t)lo + (int64_t)before - st->base);
+    const size_t inside = !n || at >= st->cap ? 0 : n < st->cap - at ? n : (size_t)(st->cap - at);
+    memset(ret_weights + inside, 0, (n - inside) * sizeof ret_weights[0]);
+    if (!inside)
+        return;
+    const uint8_t *const bins = st->bins + (at << st->width);
+    if (st->width == 0)
+        read_loop(bins, 0, st->shift, inside, ret_weights);
+    else if (st->width == 1)
+        read_loop(bins, 1, st->shift, inside, ret_weights);
+    else if (st->width == 2)
+        read_loop(bins, 2, st->shift, inside, ret_weights);
+    else
+        read_loop(bins, 3, st->shift, inside, ret_weights);
 }
 
 void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
                   uint64_t *ret_weights)
 {
-    const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &sk->pos : sk->neg;
-    for (size_t i = 0; i < n; i++)
-        ret_weights[i] = st ? wr_store_weight_at(st, lo + (int32_t)i) : 0;
+    if (sign == WR_BINS_POSITIVE && sk->flags & WR_SK_LIST) {
+        memset(ret_weights, 0, n * sizeof ret_weights[0]);
+        for (size_t k = 0; k < sk->cap; k++) {
+            const uint64_t at = (uint64_t)((int64_t)sk->base + wr_list_at(sk, k) - lo);
+            if (at < n)
+                ret_weights[at] += WEIR_WEIGHT_ONE;
+        }
+        return;
+    }
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &pos : wr_sketch_negative(sk);
+    if (st)
+        read_counters(st, lo, n, ret_weights);
+    else
+        memset(ret_weights, 0, n * sizeof ret_weights[0]);
+}
+
+/* false: a counter has a fraction, or may have more than 16 bits. */
+static bool counters_are_small(const struct wr_store *st)
+{
+    return st->shift == WR_STORE_SHIFT && st->width <= 1;
+}
+
+/* All of [lo, lo + n) lies in the array, whose counters are small. */
+static void read_small(const struct wr_store *st, int32_t lo, size_t n, uint16_t *ret_counts)
+{
+    const uint8_t *const bins =
+        st->bins + ((size_t)((uint32_t)lo - (uint32_t)st->base) << st->width);
+    if (st->width == 1)
+        memcpy(ret_counts, bins, n * sizeof ret_counts[0]);
+    else
+        for (size_t i = 0; i < n; i++)
+            ret_counts[i] = bins[i];
+}
+
+enum { SMALL_CHUNK = 64 };
+
+bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
+                        uint16_t *ret_counts)
+{
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &pos : wr_sketch_negative(sk);
+    const bool list = sign == WR_BINS_POSITIVE && sk->flags & WR_SK_LIST;
+    if (!list && st && counters_are_small(st) && lo >= st->base &&
+        (uint64_t)((int64_t)lo - st->base) + n <= st->cap) {
+        read_small(st, lo, n, ret_counts);
+        return true;
+    }
+    if (list) {
+        memset(ret_counts, 0, n * sizeof ret_counts[0]);
+        for (size_t k = 0; k < sk->cap; k++) {
+            const uint64_t at = (uint64_t)((int64_t)sk->base + wr_list_at(sk, k) - lo);
+            if (at < n)
+                ret_counts[at]++;
+        }
+        return true;
+    }
+    uint64_t weights[SMALL_CHUNK];
+    uint64_t bits = 0;
+    for (size_t done = 0; done < n; done += SMALL_CHUNK) {
+        const size_t m = n - done < SMALL_CHUNK ? n - done : SMALL_CHUNK;
+        wr_bins_read(sk, sign, (int32_t)((uint32_t)lo + (uint32_t)done), m, weights);
+        for (size_t i = 0; i < m; i++) {
+            bits |= weights[i];
+            ret_counts[done + i] = (uint16_t)(weights[i] >> 20);
+        }
+    }
+    return (bits & (WEIR_WEIGHT_ONE - 1)) == 0 && bits >> 20 <= UINT16_MAX;
 }
 
 uint64_t wr_bins_zero(const struct weir_sketch *sk)
 {
-    return sk->zero;
+    return wr_sketch_zero(sk);
 }
 
-void wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping)
+int wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping)
 {
-    WR_ASSERT(sk->grid == WEIR_GRID_VALUE);
+    WR_ASSERT(wr_sketch_grid(sk) == WEIR_GRID_VALUE);
     weir_sketch_clear(sk);
-    if (weir_mapping_equal(sk->mapping, mapping))
-        return;
-    const struct weir_mapping *const old = sk->mapping;
-    sk->mapping = weir_mapping_ref(mapping);
-    weir_mapping_unref(old);
+    sk->flags |= WR_SK_LOOSE; /* the extremes come last */
+    return wr_sketch_set_mapping(sk, mapping);
 }
 
 int wr_bins_add_zero(struct weir_sketch *sk, uint64_t weight)
 {
     uint64_t total;
+    if (!weight)
+        return WEIR_OK;
     if (__builtin_add_overflow(sk->weight, weight, &total))
         return WEIR_ERANGE;
-    sk->weight = total;
-    sk->zero += weight;
-    return WEIR_OK;
+    const int r = wr_sketch_count_zero(sk, weight);
+    if (r == WEIR_OK)
+        sk->weight = total;
+    return r;
 }
 
 int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t index, uint64_t weight)
@@ -59,27 +162,162 @@ int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t index, u
         return WEIR_OK;
     if (__builtin_add_overflow(sk->weight, weight, &total))
         return WEIR_ERANGE;
-    struct wr_store *const st = sign == WR_BINS_POSITIVE ? &sk->pos : wr_sketch_neg(sk);
-    const int r = st ? wr_store_add(st, &sk->alloc, sk->max_bins, index, weight) : WEIR_ENOMEM;
+    const int r = sign == WR_BINS_POSITIVE ? wr_sketch_count(sk, index, weight)
+                                           : wr_sketch_count_negative(sk, index, weight);
     if (r == WEIR_OK)
         sk->weight = total;
     return r;
 }
 
+/* The used part of a run, and what is in it. */
+struct run {
+    size_t first;
+    size_t end;
+    uint64_t total;
+    uint64_t peak;
+    uint64_t bits; /* of all weights */
+};
+
+/* false: the total passes 64 bits. */
+static bool measure_run(const uint64_t *weights, size_t n, struct run *ret_run)
+{
+    struct run r = {0};
+    while (n && !weights[n - 1])
+        n--;
+    while (r.first < n && !weights[r.first])
+        r.first++;
+    r.end = n;
+    bool fits = true;
+    for (size_t i = r.first; i < n; i++) {
+        fits &= !__builtin_add_overflow(r.total, weights[i], &r.total);
+        r.peak = weights[i] > r.peak ? weights[i] : r.peak;
+        r.bits |= weights[i];
+    }
+    *ret_run = r;
+    return fits;
+}
+
+/* Compiled once for each width. The counters are empty. */
+WR_INLINE void write_loop(uint8_t *bins, uint8_t width, unsigned shift, size_t n,
+                          const uint64_t *weights)
+{
+    for (size_t i = 0; i < n; i++)
+        wr_counter_put(bins, width, i, weights[i] >> shift);
+}
+
+static void write_counters(struct wr_store *st, int32_t index, size_t n, const uint64_t *weights)
+{
+    uint8_t *const bins = st->bins + ((size_t)((uint32_t)index - (uint32_t)st->base) << st->width);
+    if (st->width == 0)
+        write_loop(bins, 0, st->shift, n, weights);
+    else if (st->width == 1)
+        write_loop(bins, 1, st->shift, n, weights);
+    else if (st->width == 2)
+        write_loop(bins, 2, st->shift, n, weights);
+    else
+        write_loop(bins, 3, st->shift, n, weights);
+}
+
+/* A run into a store that is empty and may have as many bins. */
+static int load_run(const struct wr_kind *kind, struct wr_store *st, int32_t index, size_t n,
+                    const uint64_t *weights, const struct run *run)
+{
+    const uint8_t shift = run->bits & (WEIR_WEIGHT_ONE - 1) ? 0 : WR_STORE_SHIFT;
+    const int r = wr_store_reserve(st, kind, index, (int32_t)((uint32_t)index + (uint32_t)n - 1),
+                                   run->peak >> shift, shift);
+    if (r == WEIR_OK)
+        write_counters(st, index, n, weights);
+    return r;
+}
+
+int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
+                    const uint64_t *weights, size_t n)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    struct run run;
+    uint64_t total;
+    if (!measure_run(weights, n, &run) || __builtin_add_overflow(sk->weight, run.total, &total))
+        return WEIR_ERANGE;
+    const size_t used = run.end - run.first;
+    int32_t lo;
+    int32_t hi;
+    if (used > 8 && used <= kind->head.max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
+        const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
+        int r = WEIR_OK;
+        if (sign == WR_BINS_NEGATIVE) {
+            struct wr_rest *const rest = wr_sketch_rest(sk);
+            r = rest ? load_run(kind, &rest->neg, index, used, weights + run.first, &run)
+                     : WEIR_ENOMEM;
+        } else {
+            if (sk->flags & WR_SK_LIST)
+                (void)wr_list_spread(sk); /* of nothing: takes no memory */
+            struct wr_store pos = wr_sketch_take(sk);
+            r = load_run(kind, &pos, index, used, weights + run.first, &run);
+            wr_sketch_put(sk, &pos);
+        }
+        if (r == WEIR_OK)
+            sk->weight = total;
+        return r;
+    }
+    int r = WEIR_OK;
+    for (size_t i = run.first; i < run.end && r == WEIR_OK; i++)
+        r = wr_bins_add(sk, sign, (int32_t)((uint32_t)first + (uint32_t)i), weights[i]);
+    return r;
+}
+
+enum { SUM_CHUNK = 64 };
+
+/* Of bins from index on, whose answers grow by g: two at a time, so that one product does not wait
+ * for the other. */
+static double sum_growing(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
+                          size_t n)
+{
+    const double g = weir_mapping_gamma(m);
+    double even = weir_mapping_value(m, index);
+    double odd = even * g;
+    double even_sum = 0;
+    double odd_sum = 0;
+    for (size_t k = 0; k + 1 < n; k += 2) {
+        even_sum += even * (double)weights[k];
+        odd_sum += odd * (double)weights[k + 1];
+        even *= g * g;
+        odd *= g * g;
+    }
+    if (n % 2)
+        even_sum += even * (double)weights[n - 1];
+    return (even_sum + odd_sum) * 0x1p-20;
+}
+
+static double sum_any(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
+                      size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        if (weights[k])
+            sum += weir_mapping_value(m, (int32_t)((uint32_t)index + (uint32_t)k)) *
+                   ((double)weights[k] * 0x1p-20);
+    return sum;
+}
+
 static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
 {
+    const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG;
     double sum = 0;
     int32_t lo;
     int32_t hi;
     if (!wr_bins_range(sk, sign, &lo, &hi))
         return 0;
-    for (int32_t i = lo;; i++) {
-        uint64_t weight;
-        wr_bins_read(sk, sign, i, 1, &weight);
-        if (weight)
-            sum += weir_mapping_value(sk->mapping, i) * ((double)weight * 0x1p-20);
-        if (i == hi)
-            break;
+    const size_t n = (size_t)((uint32_t)hi - (uint32_t)lo) + 1;
+    for (size_t i = 0; i < n; i += SUM_CHUNK) {
+        uint64_t weights[SUM_CHUNK];
+        const int32_t first = (int32_t)((uint32_t)lo + (uint32_t)i);
+        const size_t chunk = n - i < SUM_CHUNK ? n - i : SUM_CHUNK;
+        const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)chunk - 1));
+        wr_bins_read(sk, sign, first, chunk, weights);
+        /* 64 bins of 64 bits; at the end of doubles bins stop growing */
+        sum += grows && last < DBL_MAX / 0x1p72 ? sum_growing(m, first, weights, chunk)
+                                                : sum_any(m, first, weights, chunk);
     }
     return fmin(sum, DBL_MAX);
 }
@@ -90,10 +328,10 @@ static double derived_min(const struct weir_sketch *sk)
     int32_t lo;
     int32_t hi;
     if (wr_bins_range(sk, WR_BINS_NEGATIVE, &lo, &hi))
-        return -weir_mapping_value(sk->mapping, hi);
-    if (sk->zero || !wr_bins_range(sk, WR_BINS_POSITIVE, &lo, &hi))
+        return -weir_mapping_value(wr_sketch_mapping(sk), hi);
+    if (wr_sketch_zero(sk) || !wr_bins_range(sk, WR_BINS_POSITIVE, &lo, &hi))
         return 0;
-    return weir_mapping_value(sk->mapping, lo);
+    return weir_mapping_value(wr_sketch_mapping(sk), lo);
 }
 
 static double derived_max(const struct weir_sketch *sk)
@@ -101,16 +339,18 @@ static double derived_max(const struct weir_sketch *sk)
     int32_t lo;
     int32_t hi;
     if (wr_bins_range(sk, WR_BINS_POSITIVE, &lo, &hi))
-        return weir_mapping_value(sk->mapping, hi);
-    if (sk->zero || !wr_bins_range(sk, WR_BINS_NEGATIVE, &lo, &hi))
+        return weir_mapping_value(wr_sketch_mapping(sk), hi);
+    if (wr_sketch_zero(sk) || !wr_bins_range(sk, WR_BINS_NEGATIVE, &lo, &hi))
         return 0;
-    return -weir_mapping_value(sk->mapping, lo);
+    return -weir_mapping_value(wr_sketch_mapping(sk), lo);
 }
 
 int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
 {
-    if (!sk->weight)
-        return WEIR_OK; /* empty says no extremes */
+    if (!sk->weight) { /* empty says no extremes */
+        sk->flags &= (uint8_t)~WR_SK_LOOSE;
+        return WEIR_OK;
+    }
     const double min = stats->has_min ? stats->min : derived_min(sk);
     const double max = stats->has_max ? stats->max : derived_max(sk);
     const double sum = stats->has_sum
@@ -122,7 +362,13 @@ int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
     sk->max.value = max;
     sk->sum.value.sum = sum;
     sk->sum.value.rest = 0;
-    sk->loose = true;
-    sk->derived = !stats->has_sum || !stats->has_min || !stats->has_max;
+    sk->flags |= WR_SK_LOOSE;
+    if (!stats->has_sum || !stats->has_min || !stats->has_max)
+        sk->flags |= WR_SK_DERIVED;
     return WEIR_OK;
+}
+
+const struct weir_alloc *wr_bins_alloc(const struct weir_sketch *sk)
+{
+    return &wr_sketch_kind(sk)->alloc;
 }

@@ -18,6 +18,9 @@ bool wr_bins_range(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t
 /* Weights of the bins [lo, lo + n), units of 2^-20; 0 for those that are not used. */
 void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
                   uint64_t *ret_weights);
+/* Counts of the bins [lo, lo + n); false: one of them is not whole, or has more than 16 bits. */
+bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
+                        uint16_t *ret_counts);
 /* Weight of the zero bin. */
 uint64_t wr_bins_zero(const struct weir_sketch *sk);
 
@@ -36,14 +39,22 @@ struct wr_bins_stats {
  * same one more than once if need be (they add), then end. Between begin and end nothing else may
  * be done with sk. After a failure clear it.
  *
- * begin takes over the mapping (unless the sketch's own is equal). Index range: any int32, the
- * limit of bins collapses the lowest. Errors of add: WEIR_ENOMEM, WEIR_ERANGE (the total would pass
- * 64 bits). weight 0 does nothing. Errors of end: WEIR_EFORMAT (stats not finite, min above max, no
- * bins but stats that say otherwise is not an error).
+ * begin takes over the mapping, unless the sketch's own is equal. Errors: WEIR_ENOMEM;
+ * WEIR_EVERSION (a sketch of a pool keeps the pool's mapping); sk is then empty. Index range: any
+ * int32, the limit of bins collapses the lowest. Errors of add: WEIR_ENOMEM, WEIR_ERANGE (the total
+ * would pass 64 bits). weight 0 does nothing. Errors of end: WEIR_EFORMAT (stats not finite, min
+ * above max, no bins but stats that say otherwise is not an error).
  */
-void wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping);
+WEIR_NODISCARD int wr_bins_begin(struct weir_sketch *sk, const struct weir_mapping *mapping);
 WEIR_NODISCARD int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t index,
                                uint64_t weight);
+/* The bins [first, first + n) at once: what add does for each, with one change of shape. Their last
+ * is an int32 too. */
+WEIR_NODISCARD int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
+                                   const uint64_t *weights, size_t n);
 WEIR_NODISCARD int wr_bins_add_zero(struct weir_sketch *sk, uint64_t weight);
 WEIR_NODISCARD int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats);
+
+/* What sk takes its memory from: for a mapping that it is to have. */
+const struct weir_alloc *wr_bins_alloc(const struct weir_sketch *sk);
 #endif

@@ -113,7 +113,8 @@ struct decoded {
     uint8_t unit;
     uint64_t weight;
     uint64_t zero;
-    struct weir_sketch totals; /* grid, weight, sum, min and max of it */
+    struct wr_kind kind;       /* grid and mapping of it */
+    struct weir_sketch totals; /* weight, sum, min and max of it; of that kind */
     struct bins pos;
     struct bins neg;
 };
@@ -168,7 +169,7 @@ static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t 
 /* Read and check one block of bins. Bounded by the range of indices. */
 static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, struct bins *ret_bins)
 {
-    const bool ns = d->totals.grid == WEIR_GRID_NS;
+    const bool ns = d->kind.head.grid == WEIR_GRID_NS;
     const int32_t least = ns ? WR_MAPPING_NS_MIN : WR_MAPPING_VALUE_MIN;
     const int32_t most = ns ? WR_MAPPING_NS_MAX : WR_MAPPING_VALUE_MAX;
     const uint64_t first = read_varint(r);
@@ -195,12 +196,12 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
 }
 
 /* The second reading: what scan_bins has accepted goes into st, which is empty. */
-static int load_bins(struct weir_sketch *sk, struct wr_store *st, const struct bins *b,
+static int load_bins(const struct wr_kind *kind, struct wr_store *st, const struct bins *b,
                      const uint8_t *end, uint8_t unit)
 {
     struct reader r = {.at = b->at, .end = end};
     int32_t index = b->sizes.first;
-    int err = wr_store_reserve(st, &sk->alloc, sk->max_bins, index, b->sizes.last, b->peak, unit);
+    int err = wr_store_reserve(st, kind, index, b->sizes.last, b->peak, unit);
     const bool covered = err == WEIR_OK && index >= st->base;
     for (uint64_t k = 0; k < b->n && err == WEIR_OK; k++) {
         if (k)
@@ -209,7 +210,7 @@ static int load_bins(struct weir_sketch *sk, struct wr_store *st, const struct b
         if (covered)
             wr_counter_put(st->bins, st->width, (size_t)(index - st->base), count);
         else if (count) /* more bins than this sketch may have */
-            err = wr_store_add(st, &sk->alloc, sk->max_bins, index, count << unit);
+            err = wr_store_add(st, kind, index, count << unit);
     }
     return err;
 }
@@ -218,7 +219,7 @@ static void read_totals(struct reader *r, struct decoded *d)
 {
     struct weir_sketch *const t = &d->totals;
     t->weight = read_weight(r, d->unit);
-    if (t->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(t) == WEIR_GRID_NS) {
         const uint64_t lo = read_u64(r);
         t->sum.ns = (wr_uint128)read_u64(r) << 64 | lo;
         const uint64_t min = read_varint(r);
@@ -255,7 +256,7 @@ static bool same_bits(double a, double b)
 /* The sum and the extremes are spelled as the encoder spells them. */
 static bool spelled_well(const struct weir_sketch *t)
 {
-    if (t->grid == WEIR_GRID_NS)
+    if (wr_sketch_grid(t) == WEIR_GRID_NS)
         return true;
     double hi;
     double lo;
@@ -319,8 +320,8 @@ static int read_header(struct reader *r, uint8_t grid, struct decoded *d)
         (d->flags & FLAG_FRACTION && !(d->flags & FLAG_CONTENT)))
         return WEIR_EFORMAT;
     d->unit = d->flags & FLAG_FRACTION ? 0 : WR_STORE_SHIFT;
-    d->totals.grid = grid;
-    d->totals.mapping = &wr_mapping_default;
+    d->kind = (struct wr_kind){.head = {.mapping = &wr_mapping_default, .grid = grid}};
+    d->totals.of.kind = &d->kind;
     return WEIR_OK;
 }
 
@@ -351,13 +352,21 @@ static int scan(struct reader *r, uint8_t grid, struct decoded *d)
 /* sk is empty. */
 static int load(struct weir_sketch *sk, const struct decoded *d, const uint8_t *end)
 {
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
     int err = WEIR_OK;
-    if (d->flags & FLAG_NEG) {
-        struct wr_store *const neg = wr_sketch_neg(sk);
-        err = neg ? load_bins(sk, neg, &d->neg, end, d->unit) : WEIR_ENOMEM;
+    if (d->flags & (FLAG_NEG | FLAG_ZERO) && !wr_sketch_rest(sk))
+        return WEIR_ENOMEM;
+    if (d->flags & FLAG_NEG)
+        err = load_bins(kind, &sk->of.rest->neg, &d->neg, end, d->unit);
+    if (d->flags & FLAG_ZERO)
+        sk->of.rest->zero = d->zero;
+    if (err == WEIR_OK && d->flags & FLAG_POS) {
+        if (sk->flags & WR_SK_LIST)
+            (void)wr_list_spread(sk); /* of nothing: takes no memory */
+        struct wr_store pos = wr_sketch_take(sk);
+        err = load_bins(kind, &pos, &d->pos, end, d->unit);
+        wr_sketch_put(sk, &pos);
     }
-    if (err == WEIR_OK && d->flags & FLAG_POS)
-        err = load_bins(sk, &sk->pos, &d->pos, end, d->unit);
     return err;
 }
 
@@ -367,13 +376,12 @@ int weir_sketch_decode(struct weir_sketch *sk, const void *src, size_t bytes)
     struct reader r = {.at = src, .end = bytes ? (const uint8_t *)src + bytes : src};
     struct decoded d;
     memset(&d, 0, sizeof d);
-    int err = scan(&r, sk->grid, &d);
+    int err = scan(&r, (uint8_t)wr_sketch_grid(sk), &d);
     if (err != WEIR_OK || !(d.flags & FLAG_CONTENT))
         return err;
     err = load(sk, &d, r.end);
     /* also before clearing: it finds the used bins by the extremes */
     sk->weight = d.totals.weight;
-    sk->zero = d.zero;
     sk->sum = d.totals.sum;
     sk->min = d.totals.min;
     sk->max = d.totals.max;

@@ -66,24 +66,27 @@ static bool whole(const struct wr_store *st)
     return (fraction & (WEIR_WEIGHT_ONE - 1)) == 0;
 }
 
-static void make_plan(const struct weir_sketch *sk, struct plan *p)
+static void make_plan(const struct weir_sketch *sk, const struct wr_store *store, struct plan *p)
 {
-    *p = (struct plan){.flags = sk->grid == WEIR_GRID_NS ? FLAG_NS : 0, .unit = WR_STORE_SHIFT};
-    if ((sk->zero & (WEIR_WEIGHT_ONE - 1)) || !whole(&sk->pos) || !whole(sk->neg)) {
+    const struct wr_store *const other = wr_sketch_negative(sk);
+    const uint64_t zero = wr_sketch_zero(sk);
+    *p = (struct plan){.flags = wr_sketch_grid(sk) == WEIR_GRID_NS ? FLAG_NS : 0,
+                       .unit = WR_STORE_SHIFT};
+    if ((zero & (WEIR_WEIGHT_ONE - 1)) || !whole(store) || !whole(other)) {
         p->flags |= FLAG_FRACTION;
         p->unit = 0;
     }
-    if (sk->zero)
+    if (zero)
         p->flags |= FLAG_ZERO;
     int32_t lo = 0;
     int32_t hi = 0;
     const bool neg = wr_sketch_neg_range(sk, &lo, &hi);
-    measure(sk->neg, neg, lo, hi, p->unit, &p->neg);
+    measure(other, neg, lo, hi, p->unit, &p->neg);
     if (neg)
         p->flags |=
             pairs_bytes(&p->neg) < run_bytes(&p->neg) ? FLAG_NEG | FLAG_NEG_SPARSE : FLAG_NEG;
-    const bool pos = wr_sketch_pos_range(sk, &lo, &hi);
-    measure(&sk->pos, pos, lo, hi, p->unit, &p->pos);
+    const bool pos = wr_sketch_pos_range(sk, store, &lo, &hi);
+    measure(store, pos, lo, hi, p->unit, &p->pos);
     if (pos)
         p->flags |=
             pairs_bytes(&p->pos) < run_bytes(&p->pos) ? FLAG_POS | FLAG_POS_SPARSE : FLAG_POS;
@@ -91,7 +94,7 @@ static void make_plan(const struct weir_sketch *sk, struct plan *p)
 
 static size_t extremes_bytes(const struct weir_sketch *sk)
 {
-    if (sk->grid != WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS)
         return 2 * sizeof(double);
     return varint_bytes((uint64_t)sk->min.ns) + varint_bytes((uint64_t)(sk->max.ns - sk->min.ns));
 }
@@ -103,7 +106,7 @@ static size_t plan_bytes(const struct weir_sketch *sk, const struct plan *p)
         return n;
     n += varint_bytes(sk->weight >> p->unit) + SUM_BYTES + extremes_bytes(sk);
     if (p->flags & FLAG_ZERO)
-        n += varint_bytes(sk->zero >> p->unit);
+        n += varint_bytes(wr_sketch_zero(sk) >> p->unit);
     if (p->flags & FLAG_NEG)
         n += p->flags & FLAG_NEG_SPARSE ? pairs_bytes(&p->neg) : run_bytes(&p->neg);
     if (p->flags & FLAG_POS)
@@ -113,8 +116,10 @@ static size_t plan_bytes(const struct weir_sketch *sk, const struct plan *p)
 
 size_t weir_sketch_encoded_bytes(const struct weir_sketch *sk)
 {
+    struct wr_spread spread;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &spread);
     struct plan p;
-    make_plan(sk, &p);
+    make_plan(sk, pos, &p);
     return plan_bytes(sk, &p);
 }
 
@@ -198,7 +203,7 @@ static uint8_t *put_pairs(uint8_t *at, const struct wr_store *st, const struct s
 static uint8_t *put_totals(uint8_t *at, const struct weir_sketch *sk, const struct plan *p)
 {
     at = put_varint(at, sk->weight >> p->unit);
-    if (sk->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS) {
         at = put_u64(at, (uint64_t)sk->sum.ns);
         at = put_u64(at, (uint64_t)(sk->sum.ns >> 64));
         at = put_varint(at, (uint64_t)sk->min.ns);
@@ -215,8 +220,10 @@ static uint8_t *put_totals(uint8_t *at, const struct weir_sketch *sk, const stru
 
 int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap, size_t *ret_bytes)
 {
+    struct wr_spread spread;
+    const struct wr_store *const pos = wr_sketch_positive(sk, &spread);
     struct plan p;
-    make_plan(sk, &p);
+    make_plan(sk, pos, &p);
     const size_t bytes = plan_bytes(sk, &p);
     if (bytes > cap)
         return WEIR_EFULL;
@@ -227,13 +234,13 @@ int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap, size
     if (p.flags & FLAG_CONTENT)
         at = put_totals(at, sk, &p);
     if (p.flags & FLAG_ZERO)
-        at = put_varint(at, sk->zero >> p.unit);
+        at = put_varint(at, wr_sketch_zero(sk) >> p.unit);
     if (p.flags & FLAG_NEG)
-        at = p.flags & FLAG_NEG_SPARSE ? put_pairs(at, sk->neg, &p.neg, p.unit)
-                                       : put_run(at, sk->neg, &p.neg, p.unit);
+        at = p.flags & FLAG_NEG_SPARSE ? put_pairs(at, wr_sketch_negative(sk), &p.neg, p.unit)
+                                       : put_run(at, wr_sketch_negative(sk), &p.neg, p.unit);
     if (p.flags & FLAG_POS)
-        at = p.flags & FLAG_POS_SPARSE ? put_pairs(at, &sk->pos, &p.pos, p.unit)
-                                       : put_run(at, &sk->pos, &p.pos, p.unit);
+        at = p.flags & FLAG_POS_SPARSE ? put_pairs(at, pos, &p.pos, p.unit)
+                                       : put_run(at, pos, &p.pos, p.unit);
     WR_ASSERT((size_t)(at - (uint8_t *)dst) == bytes);
     *ret_bytes = bytes;
     return WEIR_OK;

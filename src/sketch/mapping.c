@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapping: the tables, and the way back from an index. See mapping.h.
- * Threads: any. Memory: none.
+ * mapping: making one, and the way back from an index. See mapping.h, formula.h.
+ *
+ * Threads: any; a mapping is written before it is handed out, and after that only its count of
+ * holders is. Memory: one block: the struct, then its table.
  */
 #include "sketch/mapping.h"
 
-#include <float.h>
-#include <math.h>
+#include "sketch/formula.h"
+#include "sketch/log_table.h"
 
-extern const double wr_mapping_bounds[WR_MAPPING_SUB + 1];
+#include <float.h>
+
 extern const double wr_mapping_values[WR_MAPPING_SUB];
+extern const uint64_t wr_exp2_mantissas[256];
 
 #include "sketch/bounds.inc"
 
@@ -18,81 +22,85 @@ _Static_assert(BOUNDS_SCALE == WR_MAPPING_SCALE, "bounds.inc is of another scale
 _Static_assert(BOUNDS_CELL_BITS == WR_MAPPING_CELL_BITS, "bounds.inc has other cells");
 _Static_assert(!BOUNDS_VALUE_FIRST, "an octave of values starts at a bound");
 _Static_assert(BOUNDS_NS_FIRST == WR_MAPPING_NS_FIRST, "bounds.inc is of another grid");
+_Static_assert(BOUNDS_FINE_SCALE == WR_MAPPING_FINE_SCALE, "bounds.inc is of another scale");
+_Static_assert(BOUNDS_FINE_CELL_BITS == WR_MAPPING_FINE_CELL_BITS, "bounds.inc has other cells");
+_Static_assert(!BOUNDS_FINE_VALUE_FIRST, "an octave of values starts at a bound");
+_Static_assert(BOUNDS_FINE_NS_FIRST == WR_MAPPING_FINE_NS_FIRST, "bounds.inc is of another grid");
 /* NOLINTEND(misc-redundant-expression) */
 
-/* floor(index / 64), also below zero. */
-static int32_t octave_of(int32_t index)
-{
-    return (index - (int32_t)((uint32_t)index % WR_MAPPING_SUB)) / WR_MAPPING_SUB;
-}
-
-/* 2^e for a normal exponent. */
-static double power_of_two(int32_t e)
-{
-    const uint64_t bits = (uint64_t)(e + 1023) << 52;
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-/* g^i at scale 6, exact to half an ulp; past DBL_MAX it is DBL_MAX. */
-static double base2_lower(int32_t index)
-{
-    if (index > WR_MAPPING_VALUE_MAX)
-        return DBL_MAX;
-    return wr_mapping_bounds[(uint32_t)index % WR_MAPPING_SUB] * power_of_two(octave_of(index));
-}
-
-const struct weir_mapping wr_mapping_default = {
-    .kind = WEIR_MAPPING_BASE2,
-    .scale = WR_MAPPING_SCALE,
-    .gamma = 0x1.02c9a3e778061p+0, /* 2^(1/64) */
-    .multiplier = WR_MAPPING_SUB,
-    .accuracy = BOUNDS_ACCURACY,
-    .fixed = true,
+const struct weir_mapping wr_mapping_base2s[WEIR_SCALE_MAX - WEIR_SCALE_MIN + 1] = {
+#define X(s, g, a)                                                                                 \
+    [(s)-WEIR_SCALE_MIN] = {.kind = WEIR_MAPPING_BASE2,                                            \
+                            .scale = (s),                                                          \
+                            .gamma = (g),                                                          \
+                            .multiplier = (s) < 0 ? 1.0 / (1 << ((s) < 0 ? -(s) : 0))              \
+                                                  : 1 << ((s) < 0 ? 0 : (s)),                      \
+                            .accuracy = (a),                                                       \
+                            .mantissa_bits = -1,                                                   \
+                            .fixed = true},
+    BOUNDS_BASE2(X)
+#undef X
 };
-
-static int make(const struct weir_alloc *alloc, const struct weir_mapping *from,
-                struct weir_mapping **ret_mapping)
-{
-    const struct weir_alloc a = wr_alloc_or_default(alloc);
-    struct weir_mapping *const m = wr_alloc(&a, sizeof *m);
-    if (!m)
-        return WEIR_ENOMEM;
-    *m = *from;
-    m->alloc = a;
-    atomic_init(&m->refs, 1);
-    *ret_mapping = m;
-    return WEIR_OK;
-}
 
 int weir_mapping_base2(const struct weir_alloc *alloc, int32_t scale,
                        struct weir_mapping **ret_mapping)
 {
-    if (scale < WEIR_SCALE_MIN || scale > WR_MAPPING_SCALE)
+    (void)alloc; /* all of them are there already */
+    if (scale < WEIR_SCALE_MIN || scale > WEIR_SCALE_MAX)
         return WEIR_EINVAL;
-    const double gamma = exp2(exp2(-scale));
-    const struct weir_mapping m = {.kind = WEIR_MAPPING_BASE2,
-                                   .scale = scale,
-                                   .gamma = gamma,
-                                   .multiplier = exp2(scale),
-                                   .accuracy = (gamma - 1) / (gamma + 1)};
-    return make(alloc, &m, ret_mapping);
+    *ret_mapping = (struct weir_mapping *)(uintptr_t)&wr_mapping_base2s[scale - WEIR_SCALE_MIN];
+    return WEIR_OK;
+}
+
+static bool arguments_are_right(uint32_t kind, double gamma, double offset)
+{
+    return kind >= WEIR_MAPPING_LOG && kind <= WEIR_MAPPING_QUARTIC && gamma > 1 &&
+           gamma <= DBL_MAX && fabs(offset) <= DBL_MAX;
+}
+
+enum table { TABLE_NONE, TABLE_FULL };
+
+static int make(const struct weir_alloc *alloc, struct weir_mapping *from, enum table table,
+                struct weir_mapping **ret_mapping)
+{
+    const int r = wr_formula_init(from);
+    if (r != WEIR_OK)
+        return r;
+    const struct weir_alloc a = wr_alloc_or_default(alloc);
+    const uint32_t cells = table == TABLE_FULL ? wr_log_table_cells(from) : 0;
+    const size_t bytes = sizeof *from + cells * sizeof(uint64_t);
+    struct weir_mapping *const m = wr_alloc(&a, bytes);
+    if (!m)
+        return WEIR_ENOMEM;
+    memcpy(m, from, sizeof *m);
+    m->alloc = a;
+    m->bytes = bytes;
+    atomic_init(&m->refs, 1);
+    if (cells)
+        wr_log_table_fill(m, (uint64_t *)(m + 1), cells);
+    *ret_mapping = m;
+    return WEIR_OK;
+}
+
+static int make_of(const struct weir_alloc *alloc, uint32_t kind, double gamma, double offset,
+                   enum table table, struct weir_mapping **ret_mapping)
+{
+    if (!arguments_are_right(kind, gamma, offset))
+        return WEIR_EINVAL;
+    struct weir_mapping m = {.kind = kind, .gamma = gamma, .offset = offset};
+    return make(alloc, &m, table, ret_mapping);
 }
 
 int weir_mapping_new(const struct weir_alloc *alloc, uint32_t kind, double gamma, double offset,
                      struct weir_mapping **ret_mapping)
 {
-    if (kind != WEIR_MAPPING_LOG || !(gamma > 1 && gamma <= DBL_MAX) || !(fabs(offset) <= DBL_MAX))
-        return WEIR_EINVAL;
-    const struct weir_mapping m = {.kind = kind,
-                                   .gamma = gamma,
-                                   .offset = offset,
-                                   .multiplier = 1 / log(gamma),
-                                   .accuracy = (gamma - 1) / (gamma + 1)};
-    if (!(m.multiplier * 745 + fabs(offset) < INT32_MAX))
-        return WEIR_ERANGE;
-    return make(alloc, &m, ret_mapping);
+    return make_of(alloc, kind, gamma, offset, TABLE_FULL, ret_mapping);
+}
+
+int wr_mapping_read_only(const struct weir_alloc *alloc, uint32_t kind, double gamma, double offset,
+                         struct weir_mapping **ret_mapping)
+{
+    return make_of(alloc, kind, gamma, offset, TABLE_NONE, ret_mapping);
 }
 
 int weir_mapping_log(const struct weir_alloc *alloc, double alpha,
@@ -118,7 +126,7 @@ void weir_mapping_unref(const struct weir_mapping *m)
     struct weir_mapping *const mine = (struct weir_mapping *)(uintptr_t)m;
     if (atomic_fetch_sub_explicit(&mine->refs, 1, memory_order_acq_rel) == 1) {
         const struct weir_alloc a = mine->alloc;
-        wr_free(&a, mine, sizeof *mine);
+        wr_free(&a, mine, mine->bytes);
     }
 }
 
@@ -127,12 +135,19 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
 }
 
+bool wr_mapping_is(const struct weir_mapping *m, uint32_t kind, double gamma, double offset)
+{
+    return kind != WEIR_MAPPING_BASE2 && m->kind == kind && near(m->gamma, gamma) &&
+           near(m->offset, offset);
+}
+
 bool weir_mapping_equal(const struct weir_mapping *a, const struct weir_mapping *b)
 {
     if (a == b)
         return true;
-    return a->kind == b->kind && a->scale == b->scale && near(a->gamma, b->gamma) &&
-           near(a->offset, b->offset);
+    if (a->kind == WEIR_MAPPING_BASE2)
+        return b->kind == WEIR_MAPPING_BASE2 && a->scale == b->scale;
+    return wr_mapping_is(b, a->kind, a->gamma, a->offset);
 }
 
 uint32_t weir_mapping_kind(const struct weir_mapping *m)
@@ -160,25 +175,26 @@ double weir_mapping_accuracy(const struct weir_mapping *m)
     return m->accuracy;
 }
 
-/* floor(fine / 2^(6 - scale)), also below zero. */
-static int32_t coarser(const struct weir_mapping *m, int32_t fine)
+int32_t wr_mapping_index_fine_ns(int64_t duration_ns)
 {
-    const uint32_t down = (uint32_t)(WR_MAPPING_SCALE - m->scale);
-    return fine >= 0 ? fine >> down : -((-fine - 1) >> down) - 1;
+    const unsigned zeros = wr_clz64((uint64_t)duration_ns);
+    const uint64_t fraction = ((uint64_t)duration_ns << zeros << 1) >> 12;
+    return (int32_t)(63 - zeros) * WR_MAPPING_FINE_SUB + (WR_MAPPING_FINE_NS_FIRST - 1) +
+           wr_mapping_below(wr_mapping_fine_ns_cells, WR_MAPPING_FINE_CELL_BITS, fraction);
 }
 
-int32_t wr_mapping_index_duration(const struct weir_mapping *m, int64_t duration_ns)
+int32_t wr_mapping_index_fine_value(double value)
 {
-    if (m->kind == WEIR_MAPPING_BASE2)
-        return coarser(m, wr_mapping_index_ns(duration_ns));
-    return wr_mapping_index(m, (double)duration_ns);
+    const uint64_t bits = wr_mapping_bits(value);
+    const int32_t octave = (int32_t)(bits >> 52) - 1023;
+    return octave * WR_MAPPING_FINE_SUB - 1 +
+           wr_mapping_below(wr_mapping_fine_value_cells, WR_MAPPING_FINE_CELL_BITS,
+                            bits & (((uint64_t)1 << 52) - 1));
 }
 
-int32_t wr_mapping_index(const struct weir_mapping *m, double value)
+int32_t wr_mapping_index_slow(const struct weir_mapping *m, double value)
 {
-    if (m->kind == WEIR_MAPPING_BASE2)
-        return coarser(m, wr_mapping_index_value(value));
-    return (int32_t)floor(log(value) * m->multiplier + m->offset);
+    return wr_formula_index(m, value);
 }
 
 int weir_mapping_index(const struct weir_mapping *m, double value, int32_t *ret_index)
@@ -189,18 +205,43 @@ int weir_mapping_index(const struct weir_mapping *m, double value, int32_t *ret_
     return WEIR_OK;
 }
 
+void wr_mapping_limits(const struct weir_mapping *m, bool durations, int32_t *ret_min,
+                       int32_t *ret_max)
+{
+    if (durations) {
+        *ret_min = wr_mapping_index_duration(m, 1);
+        *ret_max = wr_mapping_index_duration(m, INT64_MAX);
+    } else {
+        *ret_min = wr_mapping_index(m, WR_MAPPING_ZERO_MAX * (1 + DBL_EPSILON));
+        *ret_max = wr_mapping_index(m, DBL_MAX);
+    }
+}
+
+/* 2^(index / 2^scale) */
+static double base2_lower(int32_t scale, int32_t index)
+{
+    const int64_t fine = (int64_t)index * (1 << (WR_MAPPING_FINE_SCALE - scale));
+    const int64_t octave =
+        (fine - (int64_t)((uint64_t)fine % WR_MAPPING_FINE_SUB)) / WR_MAPPING_FINE_SUB;
+    return wr_exp2(octave, (uint64_t)fine << (64 - WR_MAPPING_FINE_SCALE));
+}
+
 double weir_mapping_lower(const struct weir_mapping *m, int32_t index)
 {
-    if (m->kind == WEIR_MAPPING_BASE2) {
-        const int64_t fine = (int64_t)index * (1 << (WR_MAPPING_SCALE - m->scale));
-        return base2_lower(fine > WR_MAPPING_VALUE_MAX ? WR_MAPPING_VALUE_MAX + 1 : (int32_t)fine);
-    }
-    return fmin(exp((index - m->offset) / m->multiplier), DBL_MAX);
+    if (m->kind == WEIR_MAPPING_BASE2)
+        return base2_lower(m->scale, index);
+    return wr_formula_bound(m, index);
 }
 
 double weir_mapping_value(const struct weir_mapping *m, int32_t index)
 {
-    if (m->kind == WEIR_MAPPING_BASE2 && m->scale == WR_MAPPING_SCALE)
-        return wr_mapping_values[(uint32_t)index % WR_MAPPING_SUB] * power_of_two(octave_of(index));
+    if (m == &wr_mapping_default && index >= WR_MAPPING_VALUE_MIN &&
+        index <= WR_MAPPING_VALUE_MAX) {
+        const uint32_t biased = (uint32_t)(index - WR_MAPPING_VALUE_MIN);
+        const uint64_t bits = (uint64_t)(biased / WR_MAPPING_SUB + 1) << 52;
+        double octave;
+        memcpy(&octave, &bits, sizeof octave);
+        return wr_mapping_values[biased % WR_MAPPING_SUB] * octave;
+    }
     return fmin(weir_mapping_lower(m, index) * (1 + m->accuracy), DBL_MAX);
 }

@@ -13,15 +13,12 @@
 #include <float.h>
 
 #define MAX_BINS_LEAST 2u
-#define MAX_BINS_MOST 65536u
 
 static void reset(struct weir_sketch *sk)
 {
+    sk->flags &= (uint8_t) ~(WR_SK_LOOSE | WR_SK_DERIVED);
     sk->weight = 0;
-    sk->zero = 0;
-    sk->loose = false;
-    sk->derived = false;
-    if (sk->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS) {
         sk->sum.ns = 0;
         sk->min.ns = INT64_MAX;
         sk->max.ns = INT64_MIN;
@@ -43,7 +40,7 @@ int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_
                opts->struct_size && opts->struct_size < sizeof o ? opts->struct_size : sizeof o);
     if (!o.max_bins)
         o.max_bins = WEIR_SKETCH_BINS_DEFAULT;
-    if (o.grid > WEIR_GRID_NS || o.max_bins < MAX_BINS_LEAST || o.max_bins > MAX_BINS_MOST)
+    if (o.grid > WEIR_GRID_NS || o.max_bins < MAX_BINS_LEAST || o.max_bins > WR_STORE_BINS_MOST)
         return WEIR_EINVAL;
     o.alloc = wr_alloc_or_default(&o.alloc);
     if (!o.mapping)
@@ -53,63 +50,270 @@ int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_
     return WEIR_OK;
 }
 
+/* What a sketch has that was made without other options than a grid; never written to. */
+static const struct wr_kind fixed_kinds[2] = {
+    {.head = {.mapping = &wr_mapping_default,
+              .max_bins = WEIR_SKETCH_BINS_DEFAULT,
+              .grid = WEIR_GRID_VALUE},
+     .alloc = {.fn = wr_heap}},
+    {.head = {.mapping = &wr_mapping_default,
+              .max_bins = WEIR_SKETCH_BINS_DEFAULT,
+              .grid = WEIR_GRID_NS},
+     .alloc = {.fn = wr_heap}},
+};
+
+/* A sketch of its own kind, right behind it. */
+struct alone {
+    struct weir_sketch sketch;
+    struct wr_kind kind;
+};
+
+static bool all_defaults(const struct weir_sketch_opts *o)
+{
+    return o->mapping == &wr_mapping_default && o->alloc.fn == wr_heap &&
+           o->max_bins == WEIR_SKETCH_BINS_DEFAULT;
+}
+
+void wr_sketch_init(struct weir_sketch *sk, const struct wr_kind *kind)
+{
+    memset(sk, 0, sizeof *sk);
+    sk->of.kind = kind;
+    if (kind->head.max_bins >= WR_LIST_SPAN)
+        sk->flags = WR_SK_LIST;
+    reset(sk);
+}
+
 int weir_sketch_new(const struct weir_sketch_opts *opts, struct weir_sketch **ret_sketch)
 {
     struct weir_sketch_opts o;
     const int r = wr_sketch_opts_read(opts, &o);
     if (r != WEIR_OK)
         return r;
-    struct weir_sketch *const sk = wr_alloc_zero(&o.alloc, sizeof *sk);
-    if (!sk)
+    if (all_defaults(&o)) {
+        struct weir_sketch *const sk = wr_alloc(&o.alloc, sizeof *sk);
+        if (!sk)
+            return WEIR_ENOMEM;
+        wr_sketch_init(sk, &fixed_kinds[o.grid]);
+        *ret_sketch = sk;
+        return WEIR_OK;
+    }
+    struct alone *const alone = wr_alloc(&o.alloc, sizeof *alone);
+    if (!alone)
         return WEIR_ENOMEM;
-    sk->alloc = o.alloc;
-    sk->max_bins = o.max_bins;
-    sk->grid = (uint8_t)o.grid;
-    sk->mapping = weir_mapping_ref(o.mapping);
-    sk->pos = (struct wr_store){.bins = sk->inline_bins, .bytes = WR_STORE_INLINE};
-    wr_store_clear(&sk->pos, sk->max_bins, 0, -1);
-    reset(sk);
-    *ret_sketch = sk;
+    alone->kind = (struct wr_kind){.head = {.mapping = weir_mapping_ref(o.mapping),
+                                            .max_bins = o.max_bins,
+                                            .grid = (uint8_t)o.grid},
+                                   .alloc = o.alloc,
+                                   .home = WR_KIND_BEHIND};
+    wr_sketch_init(&alone->sketch, &alone->kind);
+    *ret_sketch = &alone->sketch;
     return WEIR_OK;
+}
+
+void wr_sketch_strip(struct weir_sketch *sk)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    wr_free(&kind->alloc, sk->bins, wr_store_bytes(sk->size));
+    if (sk->flags & WR_SK_REST) {
+        wr_store_done(&sk->of.rest->neg, kind);
+        wr_free(&kind->alloc, sk->of.rest, sizeof *sk->of.rest);
+    }
+    wr_sketch_init(sk, kind);
 }
 
 void weir_sketch_free(struct weir_sketch *sk)
 {
     if (!sk)
         return;
-    const struct weir_alloc a = sk->alloc;
-    wr_store_done(&sk->pos, &a);
-    if (sk->neg) {
-        wr_store_done(sk->neg, &a);
-        wr_free(&a, sk->neg, sizeof *sk->neg);
+    wr_sketch_strip(sk);
+    const struct wr_kind *const kind = sk->of.kind;
+    if (kind->home == WR_KIND_POOL) {
+        wr_sketch_pool_take_back(kind->pool, sk);
+        return;
     }
-    weir_mapping_unref(sk->mapping);
-    wr_free(&a, sk, sizeof *sk);
+    const struct weir_alloc a = kind->alloc;
+    const bool behind = kind->home == WR_KIND_BEHIND;
+    weir_mapping_unref(kind->head.mapping);
+    if (kind->home == WR_KIND_APART)
+        wr_free(&a, (struct wr_kind *)(uintptr_t)kind, sizeof *kind);
+    wr_free(&a, sk, behind ? sizeof(struct alone) : sizeof *sk);
+}
+
+/* A kind of sk's own that may be written to; NULL: no memory. */
+static struct wr_kind *own_kind(struct weir_sketch *sk)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    if (kind->home != WR_KIND_FIXED)
+        return (struct wr_kind *)(uintptr_t)kind;
+    struct wr_kind *const own = wr_alloc(&kind->alloc, sizeof *own);
+    if (!own)
+        return NULL;
+    *own = *kind;
+    own->home = WR_KIND_APART;
+    if (sk->flags & WR_SK_REST)
+        sk->of.rest->kind = own;
+    else
+        sk->of.kind = own;
+    return own;
+}
+
+int wr_sketch_set_mapping(struct weir_sketch *sk, const struct weir_mapping *mapping)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    if (weir_mapping_equal(kind->head.mapping, mapping))
+        return WEIR_OK;
+    if (kind->home == WR_KIND_POOL)
+        return WEIR_EVERSION;
+    struct wr_kind *const own = own_kind(sk);
+    if (!own)
+        return WEIR_ENOMEM;
+    const struct weir_mapping *const old = own->head.mapping;
+    own->head.mapping = weir_mapping_ref(mapping);
+    if (sk->flags & WR_SK_REST)
+        sk->of.rest->head.mapping = mapping;
+    weir_mapping_unref(old);
+    return WEIR_OK;
+}
+
+struct wr_rest *wr_sketch_rest(struct weir_sketch *sk)
+{
+    if (sk->flags & WR_SK_REST)
+        return sk->of.rest;
+    const struct wr_kind *const kind = sk->of.kind;
+    struct wr_rest *const rest = wr_alloc_zero(&kind->alloc, sizeof *rest);
+    if (!rest)
+        return NULL;
+    rest->head = kind->head;
+    rest->kind = kind;
+    rest->neg.shift = WR_STORE_SHIFT;
+    sk->of.rest = rest;
+    sk->flags |= WR_SK_REST;
+    return rest;
+}
+
+double wr_sketch_inherited(const struct weir_sketch *sk)
+{
+    return sk->flags & WR_SK_REST ? sk->of.rest->error : 0;
+}
+
+int wr_sketch_inherit(struct weir_sketch *sk, double error)
+{
+    if (!(error > wr_sketch_inherited(sk)))
+        return WEIR_OK;
+    struct wr_rest *const rest = wr_sketch_rest(sk);
+    if (!rest)
+        return WEIR_ENOMEM;
+    rest->error = error;
+    return WEIR_OK;
+}
+
+struct wr_store wr_sketch_take(const struct weir_sketch *sk)
+{
+    return (struct wr_store){.bins = sk->bins,
+                             .base = sk->base,
+                             .cap = sk->cap,
+                             .bytes = wr_store_bytes(sk->size),
+                             .width = sk->flags & WR_SK_WIDTH,
+                             .shift = sk->flags & WR_SK_FINE ? 0 : WR_STORE_SHIFT,
+                             .collapsed = (sk->flags & WR_SK_COLLAPSED) != 0};
+}
+
+void wr_sketch_put(struct weir_sketch *sk, const struct wr_store *st)
+{
+    sk->bins = st->bins;
+    sk->base = st->base;
+    sk->cap = (uint16_t)st->cap;
+    sk->size = wr_store_size(st->bytes);
+    sk->flags &= (uint8_t) ~(WR_SK_SHAPE | WR_SK_COLLAPSED);
+    sk->flags |=
+        (uint8_t)(st->width | (st->shift ? 0 : WR_SK_FINE) | (st->collapsed ? WR_SK_COLLAPSED : 0));
+}
+
+static void clear_list(struct weir_sketch *sk)
+{
+    if (sk->cap)
+        memset(sk->bins, 0, (size_t)sk->cap * 2);
+    sk->cap = 0;
+}
+
+static void clear_counters(struct weir_sketch *sk)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    struct wr_store st = wr_sketch_take(sk);
+    int32_t lo;
+    int32_t hi;
+    if (!wr_sketch_pos_range(sk, &st, &lo, &hi)) {
+        lo = 0;
+        hi = -1;
+    }
+    wr_store_clear(&st, kind, lo, hi);
+    wr_sketch_put(sk, &st);
+    if (kind->head.max_bins >= WR_LIST_SPAN) {
+        sk->flags |= WR_SK_LIST;
+        sk->cap = 0;
+    }
+}
+
+static void clear_rest(struct weir_sketch *sk)
+{
+    struct wr_rest *const rest = sk->of.rest;
+    int32_t lo;
+    int32_t hi;
+    if (!wr_sketch_neg_range(sk, &lo, &hi)) {
+        lo = 0;
+        hi = -1;
+    }
+    wr_store_clear(&rest->neg, rest->kind, lo, hi);
+    rest->zero = 0;
+    rest->error = 0;
 }
 
 void weir_sketch_clear(struct weir_sketch *sk)
 {
-    int32_t lo = 0;
-    int32_t hi = -1;
-    if (!wr_sketch_pos_range(sk, &lo, &hi))
-        hi = lo - 1;
-    wr_store_clear(&sk->pos, sk->max_bins, lo, hi);
-    if (sk->neg) {
-        if (!wr_sketch_neg_range(sk, &lo, &hi))
-            hi = lo - 1;
-        wr_store_clear(sk->neg, sk->max_bins, lo, hi);
-    }
+    if (sk->flags & WR_SK_LIST)
+        clear_list(sk);
+    else
+        clear_counters(sk);
+    if (sk->flags & WR_SK_REST)
+        clear_rest(sk);
     reset(sk);
 }
 
-struct wr_store *wr_sketch_neg(struct weir_sketch *sk)
+int wr_sketch_count(struct weir_sketch *sk, int32_t index, uint64_t weight)
 {
-    if (!sk->neg) {
-        sk->neg = wr_alloc_zero(&sk->alloc, sizeof *sk->neg);
-        if (sk->neg)
-            sk->neg->shift = WR_STORE_SHIFT;
+    if (wr_sketch_try_count(sk, index, weight))
+        return WEIR_OK;
+    if (sk->flags & WR_SK_LIST) {
+        const int r = weight == WEIR_WEIGHT_ONE ? wr_list_room(sk, index) : wr_list_spread(sk);
+        if (r != WEIR_OK)
+            return r;
+        if (sk->flags & WR_SK_LIST) {
+            const uint16_t at = (uint16_t)((uint32_t)index - (uint32_t)sk->base);
+            memcpy(sk->bins + (size_t)sk->cap * 2, &at, sizeof at);
+            sk->cap++;
+            return WEIR_OK;
+        }
     }
-    return sk->neg;
+    struct wr_store st = wr_sketch_take(sk);
+    const int r = wr_store_add(&st, wr_sketch_kind(sk), index, weight);
+    if (r == WEIR_OK)
+        wr_sketch_put(sk, &st);
+    return r;
+}
+
+int wr_sketch_count_negative(struct weir_sketch *sk, int32_t index, uint64_t weight)
+{
+    struct wr_rest *const rest = wr_sketch_rest(sk);
+    return rest ? wr_store_add(&rest->neg, rest->kind, index, weight) : WEIR_ENOMEM;
+}
+
+int wr_sketch_count_zero(struct weir_sketch *sk, uint64_t weight)
+{
+    struct wr_rest *const rest = wr_sketch_rest(sk);
+    if (!rest)
+        return WEIR_ENOMEM;
+    rest->zero += weight;
+    return WEIR_OK;
 }
 
 /* The counters have it: now the exact numbers. */
@@ -117,7 +321,9 @@ WR_INLINE void account_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
                           uint64_t total)
 {
     sk->weight = total;
-    sk->sum.ns += (wr_uint128)(uint64_t)duration_ns * weight;
+    uint64_t high;
+    const uint64_t low = wr_mul64((uint64_t)duration_ns, weight, &high);
+    sk->sum.ns += (wr_uint128)high << 64 | low;
     if (duration_ns < sk->min.ns)
         sk->min.ns = duration_ns;
     if (duration_ns > sk->max.ns)
@@ -129,24 +335,22 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
     uint64_t total;
     if (__builtin_add_overflow(sk->weight, weight, &total))
         return WEIR_ERANGE;
-    if (duration_ns <= 0) {
+    if (duration_ns < 0)
         duration_ns = 0;
-        sk->zero += weight;
-    } else {
-        const int r = wr_store_add(&sk->pos, &sk->alloc, sk->max_bins,
-                                   wr_sketch_index_ns(sk, duration_ns), weight);
-        if (r != WEIR_OK)
-            return r;
-    }
-    account_ns(sk, duration_ns, weight, total);
-    return WEIR_OK;
+    const int r = duration_ns ? wr_sketch_count(sk, wr_sketch_index_ns(sk, duration_ns), weight)
+                              : wr_sketch_count_zero(sk, weight);
+    if (r == WEIR_OK)
+        account_ns(sk, duration_ns, weight, total);
+    return r;
 }
 
+/* Nothing here but the fast path is called, so that nothing has to be kept on the stack for it. */
 int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
     uint64_t total;
-    if (WR_UNLIKELY(duration_ns <= 0 || __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_store_try_add(&sk->pos, wr_sketch_index_ns(sk, duration_ns), weight)))
+    if (WR_UNLIKELY(duration_ns <= 0 || wr_sketch_mapping(sk) != &wr_mapping_default ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, wr_mapping_index_ns(duration_ns), weight)))
         return add_ns_slow(sk, duration_ns, weight);
     account_ns(sk, duration_ns, weight, total);
     return WEIR_OK;
@@ -156,73 +360,118 @@ void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
     if (duration_ns <= 0)
         return;
-    const uint32_t at = (uint32_t)(wr_sketch_index_ns(sk, duration_ns) - sk->pos.base);
-    if (at < sk->pos.cap)
-        WR_PREFETCH_W(sk->pos.bins + ((size_t)at << sk->pos.width));
+    size_t at = (uint32_t)wr_sketch_index_ns(sk, duration_ns) - (uint32_t)sk->base;
+    if (sk->flags & WR_SK_LIST)
+        at = (size_t)sk->cap * 2;
+    else if (at < sk->cap)
+        at <<= sk->flags & WR_SK_WIDTH;
+    else
+        return;
+    WR_PREFETCH_W(sk->bins + at);
 }
 
 int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
-    if (sk->grid != WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) != WEIR_GRID_NS)
         return WEIR_EINVAL;
     return wr_sketch_add_ns(sk, duration_ns, weight ? weight : WEIR_WEIGHT_ONE);
 }
 
-/* Past DBL_MAX the sum stays there: never infinite, so never NaN. */
-static void sum_add(struct weir_sketch *sk, double v, double rest)
+/* v and the rest of what it stands for. Past DBL_MAX the sum stays there: never infinite, so never
+ * NaN. */
+WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
 {
     const double sum = sk->sum.value.sum;
     const double next = sum + v;
-    if (!(fabs(next) <= DBL_MAX)) {
+    if (WR_UNLIKELY(!(fabs(next) <= DBL_MAX))) {
         sk->sum.value.sum = next > 0 ? DBL_MAX : -DBL_MAX;
         sk->sum.value.rest = 0;
         return;
     }
-    const double lost = fabs(sum) >= fabs(v) ? (sum - next) + v : (v - next) + sum;
+    /* what rounding took, exactly (Knuth's two-sum) */
+    const double part = next - sum;
+    const double lost = (sum - (next - part)) + (v - part);
     sk->sum.value.sum = next;
     sk->sum.value.rest = (sk->sum.value.rest + rest) + lost;
 }
 
 /* value * weight, within DBL_MAX. */
-static double weighted(double value, uint64_t weight)
+WR_INLINE double weighted(double value, uint64_t weight)
 {
+    if (WR_LIKELY(weight == WEIR_WEIGHT_ONE))
+        return value;
     const double v = value * ((double)weight * 0x1p-20);
     return fabs(v) <= DBL_MAX ? v : copysign(DBL_MAX, value);
 }
 
-int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
+/* The bins have it: now the exact numbers. */
+WR_INLINE void account_value(struct weir_sketch *sk, double value, uint64_t weight, uint64_t total)
 {
-    if (sk->grid != WEIR_GRID_VALUE)
-        return WEIR_EINVAL;
-    uint64_t total;
-    if (!weight)
-        weight = WEIR_WEIGHT_ONE;
-    const double magnitude = fabs(value);
-    if (!(magnitude <= DBL_MAX) || __builtin_add_overflow(sk->weight, weight, &total))
-        return WEIR_ERANGE;
-    if (magnitude <= WR_MAPPING_ZERO_MAX) {
-        sk->zero += weight;
-        value += 0.0; /* -0 would make the answer depend on the order */
-    } else {
-        struct wr_store *const st = value > 0 ? &sk->pos : wr_sketch_neg(sk);
-        const int r = st ? wr_store_add(st, &sk->alloc, sk->max_bins,
-                                        wr_mapping_index(sk->mapping, magnitude), weight)
-                         : WEIR_ENOMEM;
-        if (r != WEIR_OK)
-            return r;
-    }
     sk->weight = total;
     sum_add(sk, weighted(value, weight), 0);
     if (value < sk->min.value)
         sk->min.value = value;
     if (value > sk->max.value)
         sk->max.value = value;
+}
+
+static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    if (wr_sketch_grid(sk) != WEIR_GRID_VALUE)
+        return WEIR_EINVAL;
+    uint64_t total;
+    const double magnitude = fabs(value);
+    if (!(magnitude <= DBL_MAX) || __builtin_add_overflow(sk->weight, weight, &total))
+        return WEIR_ERANGE;
+    int r;
+    if (magnitude <= WR_MAPPING_ZERO_MAX) {
+        value += 0.0; /* -0 would make the answer depend on the order */
+        r = wr_sketch_count_zero(sk, weight);
+    } else {
+        const int32_t index = wr_index_value(wr_sketch_mapping(sk), magnitude);
+        r = value > 0 ? wr_sketch_count(sk, index, weight)
+                      : wr_sketch_count_negative(sk, index, weight);
+    }
+    if (r == WEIR_OK)
+        account_value(sk, value, weight, total);
+    return r;
+}
+
+/* A mapping of its own. */
+static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    uint64_t total;
+    if (WR_UNLIKELY(!(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+                    wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
+                    __builtin_add_overflow(sk->weight, weight, &total)))
+        return add_slow(sk, value, weight);
+    if (WR_UNLIKELY(
+            !wr_sketch_try_count(sk, wr_mapping_index(wr_sketch_mapping(sk), value), weight)))
+        return add_slow(sk, value, weight);
+    account_value(sk, value, weight, total);
+    return WEIR_OK;
+}
+
+int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    const struct wr_kind_head *const head = sk->of.head;
+    uint64_t total;
+    if (!weight)
+        weight = WEIR_WEIGHT_ONE;
+    if (head->mapping != &wr_mapping_default)
+        return add_mapped(sk, value, weight);
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
+                    !(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
+        return add_slow(sk, value, weight);
+    account_value(sk, value, weight, total);
     return WEIR_OK;
 }
 
 static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
 {
-    if (dst->grid == WEIR_GRID_NS) {
+    if (wr_sketch_grid(dst) == WEIR_GRID_NS) {
         dst->sum.ns += src->sum.ns;
         if (src->min.ns < dst->min.ns)
             dst->min.ns = src->min.ns;
@@ -237,35 +486,75 @@ static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
         dst->max.value = src->max.value;
 }
 
+/* What both of dst's stores need to take src's. */
+struct merge {
+    struct wr_store pos; /* of dst */
+    struct wr_store_change pos_change;
+    struct wr_store_change neg_change;
+};
+
+/* Pay for it; nothing of dst's contents is changed. */
+static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
+                         const struct wr_store *neg, struct merge *m)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(dst);
+    m->pos = wr_sketch_take(dst);
+    int r = wr_store_merge_prepare(&m->pos, kind, pos, &m->pos_change);
+    if (r != WEIR_OK || !neg)
+        return r;
+    r = wr_store_merge_prepare(&dst->of.rest->neg, kind, neg, &m->neg_change);
+    if (r != WEIR_OK)
+        wr_store_change_drop(kind, &m->pos_change);
+    return r;
+}
+
+/* Bins and zeros of src into dst. */
+static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(dst);
+    const struct wr_store *const neg = wr_sketch_negative(src);
+    if (neg && !wr_sketch_rest(dst))
+        return WEIR_ENOMEM;
+    const bool joined =
+        dst->flags & src->flags & WR_SK_LIST && (!neg || !neg->cap) && wr_list_join(dst, src);
+    if (!joined) {
+        struct wr_spread spread;
+        struct merge m;
+        const struct wr_store *const pos = wr_sketch_positive(src, &spread);
+        int r = dst->flags & WR_SK_LIST ? wr_list_spread(dst) : WEIR_OK;
+        if (r == WEIR_OK)
+            r = merge_prepare(dst, pos, neg, &m);
+        if (r != WEIR_OK)
+            return r;
+        wr_store_merge_commit(&m.pos, kind, pos, &m.pos_change);
+        wr_sketch_put(dst, &m.pos);
+        if (neg)
+            wr_store_merge_commit(&dst->of.rest->neg, kind, neg, &m.neg_change);
+    }
+    if (neg) {
+        dst->of.rest->zero += wr_sketch_zero(src);
+        dst->of.rest->error = fmax(dst->of.rest->error, src->of.rest->error);
+    }
+    return WEIR_OK;
+}
+
 int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
 {
+    const struct wr_kind *const kind = wr_sketch_kind(dst);
+    const struct wr_kind *const other = wr_sketch_kind(src);
     if (dst == src)
         return WEIR_EINVAL;
-    if (dst->grid != src->grid || !weir_mapping_equal(dst->mapping, src->mapping))
+    if (kind->head.grid != other->head.grid ||
+        !weir_mapping_equal(kind->head.mapping, other->head.mapping))
         return WEIR_EVERSION;
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
-    if (src->neg && !wr_sketch_neg(dst))
-        return WEIR_ENOMEM;
-    struct wr_store_change pos;
-    struct wr_store_change neg;
-    int r = wr_store_merge_prepare(&dst->pos, &dst->alloc, dst->max_bins, &src->pos, &pos);
+    const int r = merge_bins(dst, src);
     if (r != WEIR_OK)
         return r;
-    if (src->neg) {
-        r = wr_store_merge_prepare(dst->neg, &dst->alloc, dst->max_bins, src->neg, &neg);
-        if (r != WEIR_OK) {
-            wr_store_change_drop(&dst->alloc, &pos);
-            return r;
-        }
-        wr_store_merge_commit(dst->neg, &dst->alloc, src->neg, &neg);
-    }
-    wr_store_merge_commit(&dst->pos, &dst->alloc, &src->pos, &pos);
     dst->weight = total;
-    dst->zero += src->zero;
-    dst->loose |= src->loose;
-    dst->derived |= src->derived;
+    dst->flags |= src->flags & (WR_SK_LOOSE | WR_SK_DERIVED);
     merge_exact(dst, src);
     return WEIR_OK;
 }

@@ -11,16 +11,11 @@
 
 #include "sketch/lanes.h"
 
-#define LINE 64u
+#define LINE WR_STORE_LINE
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
-}
-
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
 }
 
 static int32_t min32(int32_t a, int32_t b)
@@ -33,6 +28,13 @@ static int32_t max32(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+/* The lowest bin that is kept when hi is the highest. */
+static int32_t floor_of(int32_t hi, uint32_t max_bins)
+{
+    const int64_t floor = (int64_t)hi - max_bins + 1;
+    return (int32_t)(floor < INT32_MIN ? INT32_MIN : floor);
+}
+
 static uint8_t width_for(uint64_t count)
 {
     if (count <= UINT8_MAX)
@@ -42,9 +44,21 @@ static uint8_t width_for(uint64_t count)
     return count <= UINT32_MAX ? 2 : 3;
 }
 
+/* How far hi is above lo; right for any two indices that are in order. */
+static uint32_t above(int32_t hi, int32_t lo)
+{
+    return (uint32_t)hi - (uint32_t)lo;
+}
+
+/* Where the counter of a bin is that the array covers. */
+static uint8_t *counter_of(const struct wr_store *st, int32_t index)
+{
+    return st->bins + ((size_t)above(index, st->base) << st->width);
+}
+
 static uint64_t get(const struct wr_store *st, int32_t index)
 {
-    const uint32_t at = (uint32_t)(index - st->base);
+    const uint32_t at = above(index, st->base);
     return at < st->cap ? wr_counter_get(st->bins, st->width, at) : 0;
 }
 
@@ -233,54 +247,55 @@ static bool sums_fit(const uint8_t *dst, uint8_t dst_width, const uint8_t *src, 
     return !(peak >> (8u << dst_width));
 }
 
-#define SIZES_OF_LINES 8u
-
-static uint32_t size_bytes(uint8_t size)
-{
-    if (size == 0)
-        return WR_STORE_INLINE;
-    uint32_t bytes = (size < SIZES_OF_LINES ? size : SIZES_OF_LINES) * LINE;
-    for (uint8_t i = SIZES_OF_LINES; i < size; i++)
-        bytes = (bytes + bytes / 2 + LINE - 1) / LINE * LINE;
-    return bytes;
-}
-
 uint8_t wr_store_size(uint32_t bytes)
 {
-    uint8_t size = 0;
-    while (size_bytes(size) < bytes)
-        size++;
-    WR_ASSERT(size < WR_STORE_SIZES);
-    return size;
+    const uint32_t lines = (bytes + LINE - 1) / LINE;
+    if (lines <= WR_STORE_SIZE_FINE)
+        return (uint8_t)lines;
+    return (uint8_t)(WR_STORE_SIZE_FINE + (lines - WR_STORE_SIZE_FINE + 63) / 64);
+}
+
+#define ROOMY_LINES 8u
+
+uint8_t wr_store_size_for(const struct wr_kind *kind, uint32_t bytes)
+{
+    uint32_t lines = (bytes + LINE - 1) / LINE;
+    if (kind->roomy && lines > ROOMY_LINES) {
+        uint32_t roomy = ROOMY_LINES;
+        while (roomy < lines)
+            roomy += (roomy + 1) / 2;
+        lines = roomy;
+    }
+    return wr_store_size(lines * LINE);
 }
 
 /* Where the spare counters of a new shape go. */
 enum room { ROOM_BELOW, ROOM_ABOVE, ROOM_AROUND };
 
 /* Pay for an array of [lo, hi], at most max_bins wide, with counters of that width. */
-static int prepare(const struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins,
-                   int32_t lo, int32_t hi, enum room room, struct wr_store_change *ch)
+static int prepare(const struct wr_store *st, const struct wr_kind *kind, int32_t lo, int32_t hi,
+                   enum room room, struct wr_store_change *ch)
 {
-    const uint32_t need = (uint32_t)(hi - lo) + 1;
+    const uint32_t need = (uint32_t)hi - (uint32_t)lo + 1;
     const uint32_t need_bytes = need << ch->width;
     ch->block = NULL;
     ch->bytes = st->bytes;
     if (need_bytes > st->bytes) {
-        ch->bytes = min_u32(size_bytes(wr_store_size(max_u32(need_bytes, LINE))),
-                            ((max_bins << ch->width) + LINE - 1) / LINE * LINE);
-        ch->block = wr_alloc_zero(a, ch->bytes);
+        const uint8_t most = wr_store_size(kind->head.max_bins << ch->width);
+        const uint8_t size = wr_store_size_for(kind, need_bytes);
+        ch->bytes = wr_store_bytes(size < most ? size : most);
+        ch->block = wr_alloc_zero(&kind->alloc, ch->bytes);
         if (!ch->block)
             return WEIR_ENOMEM;
     }
-    ch->cap = ch->bytes >> ch->width;
-    if (ch->cap > max_bins)
-        ch->cap = max_bins;
-    const int32_t spare = (int32_t)(ch->cap - need);
-    ch->base = lo;
-    if (room == ROOM_BELOW)
-        ch->base -= spare;
-    else if (room == ROOM_AROUND)
-        ch->base -= spare / 2;
+    ch->cap = min_u32(ch->bytes >> ch->width, kind->head.max_bins);
+    const uint32_t spare = ch->cap - need;
+    const int64_t below = room == ROOM_BELOW ? spare : room == ROOM_AROUND ? spare / 2 : 0;
+    /* the array stays among the indices there are */
+    int64_t base = lo - below;
+    if (base > (int64_t)INT32_MAX - (ch->cap - 1))
+        base = (int64_t)INT32_MAX - (ch->cap - 1);
+    ch->base = (int32_t)(base < INT32_MIN ? INT32_MIN : base);
     return WEIR_OK;
 }
 
@@ -289,42 +304,41 @@ static void copy_counters(const struct wr_store *st, const struct wr_store_chang
                           const uint8_t *src, int32_t lo, uint32_t n)
 {
     const unsigned scale = (unsigned)st->shift - ch->shift;
-    uint32_t at = 0;
+    const uint32_t folds = lo <= ch->floor ? min_u32(above(ch->floor, lo) + 1, n) : 0;
     uint64_t low = 0;
-    for (; at < n && lo + (int32_t)at <= ch->floor; at++)
+    for (uint32_t at = 0; at < folds; at++)
         low += wr_counter_get(src, st->width, at) << scale;
-    if (at)
-        wr_counter_put(dst, ch->width, (size_t)(max32(lo, ch->floor) - ch->base), low);
-    if (at < n)
-        widen(dst + ((size_t)(lo + (int32_t)at - ch->base) << ch->width), ch->width,
-              src + ((size_t)at << st->width), st->width, n - at, scale);
+    if (folds)
+        wr_counter_put(dst, ch->width, above(max32(lo, ch->floor), ch->base), low);
+    if (folds < n)
+        widen(dst + ((size_t)(above(lo, ch->base) + folds) << ch->width), ch->width,
+              src + ((size_t)folds << st->width), st->width, n - folds, scale);
 }
 
 /* Give st the shape that was prepared, with what it holds. */
-static void relayout(struct wr_store *st, const struct weir_alloc *a,
+static void relayout(struct wr_store *st, const struct wr_kind *kind,
                      const struct wr_store_change *ch)
 {
-    int32_t lo = ch->base;
-    int32_t hi = ch->base - 1;
+    int32_t lo;
+    int32_t hi;
+    size_t head = 0; /* the used bytes of the new array */
+    size_t tail = 0;
     uint8_t *const dst = ch->block ? ch->block : st->bins;
     if (wr_store_used(st, &lo, &hi)) {
-        const uint32_t n = (uint32_t)(hi - lo) + 1;
-        const uint8_t *src = st->bins + ((size_t)(lo - st->base) << st->width);
+        const uint32_t n = above(hi, lo) + 1;
+        const uint8_t *src = counter_of(st, lo);
         if (!ch->block) {
             uint8_t *const end = st->bins + st->bytes - ((size_t)n << st->width);
             memmove(end, src, (size_t)n << st->width);
             src = end;
         }
         copy_counters(st, ch, dst, src, lo, n);
-        lo = max32(lo, ch->floor);
-        hi = max32(hi, ch->floor);
+        head = (size_t)above(max32(lo, ch->floor), ch->base) << ch->width;
+        tail = ((size_t)above(max32(hi, ch->floor), ch->base) + 1) << ch->width;
     }
     if (ch->block) {
-        if (st->bytes != WR_STORE_INLINE)
-            wr_free(a, st->bins, st->bytes);
+        wr_free(&kind->alloc, st->bins, st->bytes);
     } else if (st->bytes) {
-        const size_t head = (size_t)(lo - ch->base) << ch->width;
-        const size_t tail = (size_t)(hi + 1 - ch->base) << ch->width;
         memset(dst, 0, head);
         memset(dst + tail, 0, st->bytes - tail);
     }
@@ -333,7 +347,8 @@ static void relayout(struct wr_store *st, const struct weir_alloc *a,
                             .cap = ch->cap,
                             .bytes = ch->bytes,
                             .width = ch->width,
-                            .shift = ch->shift};
+                            .shift = ch->shift,
+                            .collapsed = st->collapsed || ch->collapsed};
 }
 
 /* The greatest counter that st, taken alone, has after a change of unit and a collapse; the
@@ -342,9 +357,12 @@ static uint64_t peak_of(const struct wr_store *st, int32_t lo, int32_t hi, int32
                         unsigned scale, uint64_t *low)
 {
     uint64_t peak = 0;
-    for (int32_t i = lo; i <= hi; i++) {
-        const uint64_t c = get(st, i) << scale;
-        if (i <= floor)
+    const uint8_t *const bins = counter_of(st, lo);
+    const size_t n = (size_t)above(hi, lo) + 1;
+    const size_t folds = lo <= floor ? (size_t)above(floor, lo) + 1 : 0;
+    for (size_t at = 0; at < n; at++) {
+        const uint64_t c = wr_counter_get(bins, st->width, at) << scale;
+        if (at < folds)
             *low += c;
         else if (c > peak)
             peak = c;
@@ -352,8 +370,7 @@ static uint64_t peak_of(const struct wr_store *st, int32_t lo, int32_t hi, int32
     return peak > *low ? peak : *low;
 }
 
-int wr_store_add(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t index,
-                 uint64_t weight)
+int wr_store_add(struct wr_store *st, const struct wr_kind *kind, int32_t index, uint64_t weight)
 {
     if (wr_store_try_add(st, index, weight))
         return WEIR_OK;
@@ -366,8 +383,9 @@ int wr_store_add(struct wr_store *st, const struct weir_alloc *a, uint32_t max_b
     int32_t lo = index;
     int32_t hi = index;
     const bool any = wr_store_used(st, &lo, &hi);
-    ch.floor = max32(hi, index) - (int32_t)max_bins + 1;
+    ch.floor = floor_of(max32(hi, index), kind->head.max_bins);
     const int32_t target = max32(index, ch.floor);
+    ch.collapsed = index < ch.floor || lo < ch.floor;
     uint64_t low = 0;
     uint64_t peak = 0;
     if (any && (scale || lo < ch.floor))
@@ -382,27 +400,36 @@ int wr_store_add(struct wr_store *st, const struct weir_alloc *a, uint32_t max_b
 
     const enum room room = !any ? ROOM_AROUND : target < lo ? ROOM_BELOW : ROOM_ABOVE;
     const int r =
-        prepare(st, a, max_bins, max32(min32(lo, target), ch.floor), max32(hi, target), room, &ch);
+        prepare(st, kind, max32(min32(lo, target), ch.floor), max32(hi, target), room, &ch);
     if (r != WEIR_OK)
         return r;
-    relayout(st, a, &ch);
-    wr_counter_put(st->bins, st->width, (size_t)(target - st->base), have + n);
+    relayout(st, kind, &ch);
+    wr_counter_put(st->bins, st->width, above(target, st->base), have + n);
     return WEIR_OK;
 }
 
-int wr_store_reserve(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t lo,
-                     int32_t hi, uint64_t peak, uint8_t shift)
+int wr_store_reserve(struct wr_store *st, const struct wr_kind *kind, int32_t lo, int32_t hi,
+                     uint64_t peak, uint8_t shift)
 {
     struct wr_store_change ch = {.width = width_for(peak), .shift = shift};
-    ch.floor = hi - (int32_t)max_bins + 1;
-    const int r = prepare(st, a, max_bins, max32(lo, ch.floor), hi, ROOM_AROUND, &ch);
-    if (r == WEIR_OK)
-        relayout(st, a, &ch);
-    return r;
+    ch.floor = floor_of(hi, kind->head.max_bins);
+    const int r = prepare(st, kind, max32(lo, ch.floor), hi, ROOM_AROUND, &ch);
+    if (r != WEIR_OK)
+        return r;
+    if (ch.block)
+        wr_free(&kind->alloc, st->bins, st->bytes);
+    *st = (struct wr_store){.bins = ch.block ? ch.block : st->bins,
+                            .base = ch.base,
+                            .cap = ch.cap,
+                            .bytes = ch.bytes,
+                            .width = ch.width,
+                            .shift = ch.shift,
+                            .collapsed = st->collapsed};
+    return WEIR_OK;
 }
 
 /* The greatest counter of dst + src. */
-static uint64_t merged_peak(const struct wr_store *dst, int32_t dst_lo, int32_t dst_hi,
+static uint64_t merged_peak(const struct wr_store *dst, bool any, int32_t dst_lo, int32_t dst_hi,
                             const struct wr_store *src, int32_t src_lo, int32_t src_hi,
                             const struct wr_store_change *ch)
 {
@@ -410,12 +437,15 @@ static uint64_t merged_peak(const struct wr_store *dst, int32_t dst_lo, int32_t 
     const unsigned src_scale = (unsigned)src->shift - ch->shift;
     uint64_t low = 0;
     uint64_t peak = 0;
-    if (dst_scale || dst_lo < ch->floor)
+    if (any && (dst_scale || dst_lo < ch->floor))
         peak = peak_of(dst, dst_lo, dst_hi, ch->floor, dst_scale, &low);
-    else if (dst_lo == ch->floor)
+    else if (any && dst_lo == ch->floor)
         low = get(dst, dst_lo) << dst_scale;
-    for (int32_t i = src_lo; i <= src_hi; i++) {
-        const uint64_t c = get(src, i) << src_scale;
+    const uint8_t *const bins = counter_of(src, src_lo);
+    const uint32_t n = above(src_hi, src_lo) + 1;
+    for (uint32_t at = 0; at < n; at++) {
+        const int32_t i = (int32_t)((uint32_t)src_lo + at);
+        const uint64_t c = wr_counter_get(bins, src->width, at) << src_scale;
         if (i <= ch->floor) {
             low += c;
             continue;
@@ -430,17 +460,15 @@ static uint64_t merged_peak(const struct wr_store *dst, int32_t dst_lo, int32_t 
 /* dst as it is can take src, whose used bins are [lo, hi]. */
 static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_t lo, int32_t hi)
 {
-    if (dst->width < src->width || dst->shift > src->shift || lo < dst->base ||
-        hi >= dst->base + (int32_t)dst->cap)
+    if (!dst->cap || dst->width < src->width || dst->shift > src->shift || lo < dst->base ||
+        hi > dst->base + (int32_t)(dst->cap - 1))
         return false;
-    return sums_fit(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
-                    src->bins + ((size_t)(lo - src->base) << src->width), src->width,
-                    (size_t)(hi - lo) + 1, (unsigned)src->shift - dst->shift);
+    return sums_fit(counter_of(dst, lo), dst->width, counter_of(src, lo), src->width,
+                    (size_t)above(hi, lo) + 1, (unsigned)src->shift - dst->shift);
 }
 
-int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *a,
-                           uint32_t max_bins, const struct wr_store *src,
-                           struct wr_store_change *ret_change)
+int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,
+                           const struct wr_store *src, struct wr_store_change *ret_change)
 {
     struct wr_store_change ch = {.none = true};
     int32_t src_lo;
@@ -454,28 +482,30 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *
     int32_t hi = src_hi;
     const bool any = wr_store_used(dst, &lo, &hi);
     const int32_t dst_lo = lo;
-    const int32_t dst_hi = any ? hi : lo - 1;
+    const int32_t dst_hi = hi;
     hi = max32(hi, src_hi);
-    ch.floor = hi - (int32_t)max_bins + 1;
-    lo = max32(min32(lo, src_lo), ch.floor);
+    ch.floor = floor_of(hi, kind->head.max_bins);
+    lo = min32(lo, src_lo);
+    ch.collapsed = lo < ch.floor;
+    lo = max32(lo, ch.floor);
     ch.shift = any && dst->shift < src->shift ? dst->shift : src->shift;
     if (!any && src_lo >= ch.floor)
         ch.width = src->width; /* a copy */
     else
-        ch.width = width_for(merged_peak(dst, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
+        ch.width = width_for(merged_peak(dst, any, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
     if (ch.width < dst->width && any)
         ch.width = dst->width;
     if (ch.width < src->width)
         ch.width = src->width; /* the loops widen, never narrow */
     ch.none = false;
     const enum room room = !any ? ROOM_AROUND : lo < dst_lo ? ROOM_BELOW : ROOM_ABOVE;
-    const int r = prepare(dst, a, max_bins, lo, hi, room, &ch);
+    const int r = prepare(dst, kind, lo, hi, room, &ch);
     if (r == WEIR_OK)
         *ret_change = ch;
     return r;
 }
 
-void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
+void wr_store_merge_commit(struct wr_store *dst, const struct wr_kind *kind,
                            const struct wr_store *src, const struct wr_store_change *change)
 {
     int32_t lo;
@@ -483,51 +513,53 @@ void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
     if (!src || !wr_store_used(src, &lo, &hi))
         return;
     if (!change->none)
-        relayout(dst, a, change);
+        relayout(dst, kind, change);
+    dst->collapsed |= src->collapsed;
     const unsigned scale = (unsigned)src->shift - dst->shift;
     for (; lo <= hi && lo < change->floor; lo++) {
-        const size_t at = (size_t)(change->floor - dst->base);
+        const size_t at = above(change->floor, dst->base);
         wr_counter_put(dst->bins, dst->width, at,
                        wr_counter_get(dst->bins, dst->width, at) + (get(src, lo) << scale));
     }
     if (lo <= hi)
-        add_counters(dst->bins + ((size_t)(lo - dst->base) << dst->width), dst->width,
-                     src->bins + ((size_t)(lo - src->base) << src->width), src->width,
-                     (size_t)(hi - lo) + 1, scale);
+        add_counters(counter_of(dst, lo), dst->width, counter_of(src, lo), src->width,
+                     (size_t)above(hi, lo) + 1, scale);
 }
 
-void wr_store_change_drop(const struct weir_alloc *a, struct wr_store_change *change)
+void wr_store_change_drop(const struct wr_kind *kind, struct wr_store_change *change)
 {
-    wr_free(a, change->block, change->bytes);
+    wr_free(&kind->alloc, change->block, change->bytes);
     change->block = NULL;
 }
 
-void wr_store_clear(struct wr_store *st, uint32_t max_bins, int32_t lo, int32_t hi)
+void wr_store_clear(struct wr_store *st, const struct wr_kind *kind, int32_t lo, int32_t hi)
 {
     lo = max32(lo, st->base);
-    hi = min32(hi, st->base + (int32_t)st->cap - 1);
-    if (lo <= hi)
-        memset(st->bins + ((size_t)(lo - st->base) << st->width), 0,
-               (size_t)(hi - lo + 1) << st->width);
-    st->width = 0;
-    st->shift = WR_STORE_SHIFT;
-    st->cap = st->bytes < max_bins ? st->bytes : max_bins;
+    if (st->cap)
+        hi = min32(hi, st->base + (int32_t)(st->cap - 1));
+    if (st->cap && lo <= hi)
+        memset(counter_of(st, lo), 0, ((size_t)above(hi, lo) + 1) << st->width);
+    *st = (struct wr_store){.bins = st->bins,
+                            .cap = min_u32(st->bytes, kind->head.max_bins),
+                            .bytes = st->bytes,
+                            .shift = WR_STORE_SHIFT};
 }
 
-void wr_store_done(struct wr_store *st, const struct weir_alloc *a)
+void wr_store_done(struct wr_store *st, const struct wr_kind *kind)
 {
-    if (st->bytes != WR_STORE_INLINE)
-        wr_free(a, st->bins, st->bytes);
+    wr_free(&kind->alloc, st->bins, st->bytes);
     *st = (struct wr_store){.shift = WR_STORE_SHIFT};
 }
 
-bool wr_store_check(const struct wr_store *st, uint32_t max_bins)
+bool wr_store_check(const struct wr_store *st, const struct wr_kind *kind)
 {
     if (st->width > 3 || (st->shift != 0 && st->shift != WR_STORE_SHIFT))
         return false;
-    if (st->cap > max_bins || (uint64_t)st->cap << st->width > st->bytes)
+    if (st->cap > kind->head.max_bins || (uint64_t)st->cap << st->width > st->bytes)
         return false;
-    if (st->bytes != WR_STORE_INLINE && st->bytes % LINE != 0)
+    if (st->bytes != wr_store_bytes(wr_store_size(st->bytes)))
+        return false;
+    if (st->cap && (int64_t)st->base + st->cap - 1 > INT32_MAX)
         return false;
     for (uint32_t at = st->cap << st->width; at < st->bytes; at++)
         if (st->bins[at])

@@ -15,31 +15,62 @@
  * Changes of shape are made in two steps, prepare (may allocate, may fail, changes nothing) and
  * commit (cannot fail), so that an operation on two stores can be undone before it is done.
  *
- * Threads: owner. Memory: blocks of whole 64-byte lines, but for the first one, which may be the
- * header's.
+ * Threads: owner. Memory: blocks of whole 64-byte lines.
  */
+#include <weir/mapping.h>
 #include "base/alloc.h"
 #include "base/bits.h"
 
-#define WR_STORE_INLINE 16u /* bytes of the block that lives in the sketch's header */
-#define WR_STORE_SHIFT 20u  /* whole weights */
+#define WR_STORE_LINE 64u
+#define WR_STORE_SHIFT 20u        /* whole weights */
+#define WR_STORE_BINS_MOST 32768u /* so that a capacity fits 16 bits */
 
-/*
- * Blocks come in a few sizes, so that one that is given back fits its next use: the header's, lines
- * up to eight, then half as much again each time (a store that is refilled window after window
- * meets a new extreme now and then, and would pay an allocation for each).
- */
-#define WR_STORE_SIZES 32u
-/* The number of the smallest size that holds bytes. bytes <= 65536 counters of 8. */
+/* What recording needs of a kind. */
+struct wr_kind_head {
+    const struct weir_mapping *mapping; /* held */
+    uint32_t max_bins;                  /* 2..WR_STORE_BINS_MOST */
+    uint8_t grid;
+};
+
+/* What sketches that are made alike share: those of a pool one, any other one of its own. */
+struct wr_kind {
+    struct wr_kind_head head;
+    struct weir_alloc alloc;
+    struct weir_sketch_pool *pool; /* that its sketches belong to; NULL: none */
+    uint8_t home;                  /* enum wr_kind_home */
+    /* Blocks grow by half and more, so that a store that is refilled window after window soon
+     * allocates nothing although a new extreme comes now and then; else to what is needed. */
+    bool roomy;
+};
+
+enum wr_kind_home {
+    WR_KIND_FIXED,  /* static: all defaults */
+    WR_KIND_BEHIND, /* in the sketch's own allocation */
+    WR_KIND_APART,  /* in one of its own */
+    WR_KIND_POOL,
+};
+
+/* Blocks of up to 192 lines have the number of their lines as their size, then one for 64 more. */
+#define WR_STORE_SIZE_FINE 192u
+WR_INLINE uint32_t wr_store_bytes(uint8_t size)
+{
+    const uint32_t lines =
+        size <= WR_STORE_SIZE_FINE ? size : WR_STORE_SIZE_FINE + (size - WR_STORE_SIZE_FINE) * 64;
+    return lines * WR_STORE_LINE;
+}
+/* The smallest size that holds bytes. bytes <= WR_STORE_BINS_MOST counters of 8. */
 uint8_t wr_store_size(uint32_t bytes);
+/* As wr_store_size, in the way of the kind. */
+uint8_t wr_store_size_for(const struct wr_kind *kind, uint32_t bytes);
 
 struct wr_store {
     uint8_t *bins;  /* the block; NULL only when bytes is 0 */
-    int32_t base;   /* index of the first counter */
+    int32_t base;   /* index of the first counter; base + cap - 1 is an int32 too */
     uint32_t cap;   /* counters */
-    uint32_t bytes; /* of the block; WR_STORE_INLINE: not ours to free */
+    uint32_t bytes; /* of the block */
     uint8_t width;  /* log2 of the bytes of a counter: 0..3 */
     uint8_t shift;  /* 20 or 0 */
+    bool collapsed; /* weight was added to the lowest bin kept */
 };
 
 /* A change of shape that is paid for. */
@@ -51,7 +82,8 @@ struct wr_store_change {
     int32_t floor; /* what is below goes into this bin */
     uint8_t width;
     uint8_t shift;
-    bool none; /* nothing to do */
+    bool none;      /* nothing to do */
+    bool collapsed; /* something is below floor */
 };
 
 /* Counter number at of an array of this width. */
@@ -94,7 +126,7 @@ WR_INLINE void wr_counter_put(uint8_t *bins, uint8_t width, size_t at, uint64_t 
  * and say false. The caller has made sure that the total of the store stays within 64 bits. */
 WR_INLINE bool wr_store_try_add(struct wr_store *st, int32_t index, uint64_t weight)
 {
-    const uint32_t at = (uint32_t)(index - st->base);
+    const uint32_t at = (uint32_t)index - (uint32_t)st->base;
     const uint64_t n = weight >> st->shift;
     if (WR_UNLIKELY(at >= st->cap || n << st->shift != weight))
         return false;
@@ -114,12 +146,11 @@ WR_INLINE bool wr_store_try_add(struct wr_store *st, int32_t index, uint64_t wei
 
 /* As wr_store_try_add, growing, widening or collapsing as it must. WEIR_OK or WEIR_ENOMEM
  * (unchanged). */
-int wr_store_add(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t index,
-                 uint64_t weight);
+int wr_store_add(struct wr_store *st, const struct wr_kind *kind, int32_t index, uint64_t weight);
 /* Make room for counters of at most peak (in units of 2^-20 << shift) in [lo, hi] of an empty
  * store; what is below hi - max_bins + 1 will not be covered. WEIR_OK or WEIR_ENOMEM. */
-int wr_store_reserve(struct wr_store *st, const struct weir_alloc *a, uint32_t max_bins, int32_t lo,
-                     int32_t hi, uint64_t peak, uint8_t shift);
+int wr_store_reserve(struct wr_store *st, const struct wr_kind *kind, int32_t lo, int32_t hi,
+                     uint64_t peak, uint8_t shift);
 /* The lowest and highest bin that is not empty; false when all are. O(cap). */
 bool wr_store_used(const struct wr_store *st, int32_t *ret_lo, int32_t *ret_hi);
 /* Weight of the bin, 0 when it is not covered. */
@@ -128,16 +159,15 @@ uint64_t wr_store_weight_at(const struct wr_store *st, int32_t index);
 uint64_t wr_store_weight(const struct wr_store *st);
 
 /* src may be NULL: nothing to add. WEIR_OK or WEIR_ENOMEM. */
-int wr_store_merge_prepare(const struct wr_store *dst, const struct weir_alloc *a,
-                           uint32_t max_bins, const struct wr_store *src,
-                           struct wr_store_change *ret_change);
-void wr_store_merge_commit(struct wr_store *dst, const struct weir_alloc *a,
+int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,
+                           const struct wr_store *src, struct wr_store_change *ret_change);
+void wr_store_merge_commit(struct wr_store *dst, const struct wr_kind *kind,
                            const struct wr_store *src, const struct wr_store_change *change);
 /* Instead of commit. */
-void wr_store_change_drop(const struct weir_alloc *a, struct wr_store_change *change);
+void wr_store_change_drop(const struct wr_kind *kind, struct wr_store_change *change);
 
 /* Empty it; [lo, hi] is known to hold every bin that is not empty. The block stays. */
-void wr_store_clear(struct wr_store *st, uint32_t max_bins, int32_t lo, int32_t hi);
-void wr_store_done(struct wr_store *st, const struct weir_alloc *a);
-bool wr_store_check(const struct wr_store *st, uint32_t max_bins);
+void wr_store_clear(struct wr_store *st, const struct wr_kind *kind, int32_t lo, int32_t hi);
+void wr_store_done(struct wr_store *st, const struct wr_kind *kind);
+bool wr_store_check(const struct wr_store *st, const struct wr_kind *kind);
 #endif

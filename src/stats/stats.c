@@ -201,6 +201,6 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
     h.max_keys = s->table.max;
     h.open_windows = s->open.count + s->corrections.count;
     h.table_bytes = s->table.bytes;
-    h.pool_sketches = wr_sketch_pool_spares(s->pool);
+    h.pool_sketches = weir_sketch_pool_spares(s->pool);
     *ret_health = h;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bins INDEX.TSV FORM.TSV: the golden indices and forms of sketches, and a digest over many more,
- * by this processor. tests/cross/run.sh compares the digests of several: they are the same to the
- * bit. Stands alone, so that it builds without the test framework for any target.
+ * of mappings of every kind, by this processor. tests/cross/run.sh compares the digests of several:
+ * they are the same to the bit. Stands alone, so that it builds without the test framework for any
+ * target.
  */
 #include "sketch/mapping.h"
 #include "sketch/sketch.h"
@@ -64,7 +65,7 @@ static unsigned check_index(const char *path)
 
 static struct weir_sketch *sketch(uint32_t grid)
 {
-    const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = grid, .max_bins = 65536};
+    const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = grid, .max_bins = 32768};
     struct weir_sketch *sk;
     if (weir_sketch_new(&o, &sk) != WEIR_OK)
         exit(1);
@@ -151,6 +152,65 @@ static void mix_double(struct digest *d, double v)
     mix(d, bits);
 }
 
+static void digest_kind(struct digest *d, const struct weir_mapping *m, uint64_t *s)
+{
+    double values[64];
+    int32_t indices[64];
+    int32_t lo;
+    int32_t hi;
+    mix_double(d, weir_mapping_accuracy(m));
+    wr_mapping_limits(m, false, &lo, &hi);
+    for (int round = 0; round < 12; round++) {
+        for (int i = 0; i < 64; i++) {
+            /* of any exponent or of those that tables cover; a bound and the double below it */
+            const uint64_t exponent = round % 2 ? 1 + next(s) % 2045 : 980 + next(s) % 110;
+            const uint64_t bits = (next(s) >> 12) | exponent << 52;
+            memcpy(&values[i], &bits, sizeof bits);
+            if (i % 4 > 1)
+                values[i] = weir_mapping_lower(
+                    m, lo + (int32_t)(next(s) % (uint64_t)((int64_t)hi - lo + 1)));
+            if (i % 4 == 3)
+                values[i] = nextafter(values[i], 0);
+        }
+        wr_mapping_index_many(m, values, 64, indices);
+        for (int i = 0; i < 64; i++) {
+            mix_double(d, values[i]);
+            mix(d, (uint64_t)(int64_t)indices[i]);
+            if (indices[i] == WR_MAPPING_NO_BIN)
+                continue;
+            if (wr_mapping_index(m, values[i]) != indices[i])
+                fail("index of many", "");
+            mix_double(d, weir_mapping_value(m, indices[i]));
+        }
+    }
+    for (int i = 0; i < 400; i++)
+        mix(d, (uint64_t)(int64_t)wr_mapping_index_duration(
+                   m, (int64_t)(next(s) >> (1 + next(s) % 62)) | 1));
+}
+
+/* Every scale; every other kind at several widths and offsets, with a table and without. */
+static void digest_kinds(struct digest *d)
+{
+    static const double gammas[] = {1.0000411, 1.015625, 0x1.052bf5a814afdp+0, 0x1.02c9a3e778061p+0,
+                                    1.3,       1e9};
+    static const double offsets[] = {0, 1338.5, 0x1.fe049efe8ad80p+0, -77.25};
+    uint64_t s = 3;
+    for (int32_t scale = WEIR_SCALE_MIN; scale <= WEIR_SCALE_MAX; scale++)
+        digest_kind(d, &wr_mapping_base2s[scale - WEIR_SCALE_MIN], &s);
+    for (unsigned i = 0; i < 5 * 6 * 4; i++) {
+        const uint32_t kind = WEIR_MAPPING_LOG + i % 5;
+        struct weir_mapping *m;
+        struct weir_mapping *bare;
+        if (weir_mapping_new(NULL, kind, gammas[i / 5 % 6], offsets[i / 30], &m) != WEIR_OK ||
+            wr_mapping_read_only(NULL, kind, gammas[i / 5 % 6], offsets[i / 30], &bare) != WEIR_OK)
+            exit(1);
+        digest_kind(d, m, &s);
+        digest_kind(d, bare, &s);
+        weir_mapping_unref(bare);
+        weir_mapping_unref(m);
+    }
+}
+
 /* Random histories: every width of counter, fractional weights, merges, quantiles. */
 static void digest_sketches(struct digest *d)
 {
@@ -194,6 +254,7 @@ int main(int argc, char **argv)
     const unsigned forms = check_forms(argv[2]);
     struct digest d = {UINT64_C(0xcbf29ce484222325)};
     digest_indices(&d);
+    digest_kinds(&d);
     digest_sketches(&d);
     printf("%u indices, %u forms, digest %016llx\n", indices, forms, (unsigned long long)d.h);
     return failures || indices < 100 || forms < 20;

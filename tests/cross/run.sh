@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: the same bins on every CPU and compiler: tests/cross/bins.c built by gcc and clang for
-# x86-64 (baseline and AVX2) and by gcc for aarch64 and s390x (big endian), run under qemu-user; every
+# x86-64 (-O0 to -O3, baseline and AVX2) and by gcc for aarch64 and s390x (big endian), run under qemu-user; every
 # line printed must be the same. The leg "cross" of ./dev check.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -26,6 +26,7 @@ try() { # NAME RUNNER COMPILER FLAG...
 }
 try x86-64-gcc '' gcc -O2
 try x86-64-gcc-O0 '' gcc -O0
+try x86-64-gcc-O3 '' gcc -O3
 try x86-64-clang '' clang-14 -O2
 if grep -q avx2 /proc/cpuinfo; then
     try x86-64-v3-gcc '' gcc -O3 -march=x86-64-v3

@@ -155,14 +155,14 @@ static int use_pool(const struct weir_alloc *alloc, void *ctx)
 {
     (void)ctx;
     const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_NS);
-    struct wr_sketch_pool *pool;
-    int r = wr_sketch_pool_new(&o, 100, &pool);
+    struct weir_sketch_pool *pool;
+    int r = weir_sketch_pool_new(&o, 100, &pool);
     if (r != WEIR_OK)
         return r;
     struct weir_sketch *out[40];
     int n = 0;
     for (; n < 40; n++) {
-        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : wr_sketch_pool_get(pool, 0);
+        out[n] = n % 4 == 3 ? wr_sketch_pool_copy(pool, out[n - 1]) : weir_sketch_pool_get(pool, 0);
         r = out[n] ? weir_sketch_add_ns(out[n], INT64_C(1000) << n, 300 * ONE) : WEIR_ENOMEM;
         if (r == WEIR_OK)
             r = weir_sketch_add_ns(out[n], INT64_C(9000) << n, ONE);
@@ -170,15 +170,188 @@ static int use_pool(const struct weir_alloc *alloc, void *ctx)
             break;
     }
     if (n < 40)
-        wr_sketch_pool_put(pool, out[n]);
+        weir_sketch_pool_put(pool, out[n]);
     for (int i = 0; i < n; i++)
-        wr_sketch_pool_put(pool, out[i]); /* cannot fail: without room it frees */
-    wr_sketch_pool_trim(pool);
-    wr_sketch_pool_free(pool);
+        weir_sketch_pool_put(pool, out[i]); /* cannot fail: without room it frees */
+    weir_sketch_pool_trim(pool);
+    weir_sketch_pool_free(pool);
     return r;
 }
 
 TEST(a_pool_without_memory_says_so_and_leaks_nothing)
 {
     t_each_oom(use_pool, NULL);
+}
+
+#define BATCH 600
+
+static double batch_value(int i)
+{
+    return exp((i * 37) % 200 / 10.0 - 5);
+}
+
+/* What an array leaves behind when memory ends is a part of it, from the start. */
+static int add_batch(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *sk;
+    int r = weir_sketch_new(&o, &sk);
+    if (r != WEIR_OK)
+        return r;
+    double values[BATCH];
+    for (int i = 0; i < BATCH; i++)
+        values[i] = i % 50 == 7 ? -batch_value(i) : batch_value(i);
+    size_t refused = 1;
+    r = weir_sketch_add_many(sk, values, BATCH, &refused);
+    T_EQ_U64(refused, 0);
+    const size_t done = (size_t)(weir_sketch_weight(sk) / ONE);
+    T_TRUE(r != WEIR_OK || done == BATCH);
+    struct weir_sketch *const want = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(weir_sketch_add_many(want, values, done, NULL));
+    t_sketch_same(sk, want);
+    weir_sketch_free(want);
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(a_batch_without_memory_records_its_start)
+{
+    t_each_oom(add_batch, NULL);
+}
+
+#define PAIRED 5
+
+static int add_pairs(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *sk[PAIRED] = {0};
+    int r = WEIR_OK;
+    for (int i = 0; i < PAIRED && r == WEIR_OK; i++)
+        r = weir_sketch_new(&o, &sk[i]);
+    if (r == WEIR_OK) {
+        struct weir_sketch_pair pairs[BATCH];
+        for (int i = 0; i < BATCH; i++)
+            pairs[i] = (struct weir_sketch_pair){sk[i % PAIRED], batch_value(i)};
+        size_t refused = 0;
+        r = weir_sketch_add_pairs(pairs, BATCH, &refused);
+        T_TRUE((r == WEIR_OK) == (refused == 0));
+        uint64_t weight = 0;
+        for (int i = 0; i < PAIRED; i++) {
+            T_TRUE(wr_sketch_check(sk[i]));
+            weight += weir_sketch_weight(sk[i]);
+        }
+        T_EQ_U64(weight, (BATCH - refused) * (uint64_t)ONE);
+    }
+    for (int i = 0; i < PAIRED; i++)
+        weir_sketch_free(sk[i]);
+    return r;
+}
+
+TEST(pairs_without_memory_are_counted)
+{
+    t_each_oom(add_pairs, NULL);
+}
+
+static int merge_and_copy(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct weir_sketch *const *const src = ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *dst;
+    int r = weir_sketch_new(&o, &dst);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_merge_many(dst, src, 3);
+    T_TRUE(wr_sketch_check(dst));
+    if (r == WEIR_OK) {
+        T_EQ_U64(weir_sketch_weight(dst), weir_sketch_weight(src[0]) + weir_sketch_weight(src[1]) +
+                                              weir_sketch_weight(src[2]));
+        weir_sketch_clear(dst);
+    } else {
+        r = WEIR_OK; /* that is all: now with what memory there is */
+    }
+    const int copied = weir_sketch_copy(dst, src[1]);
+    T_TRUE(copied == WEIR_OK ? weir_sketch_equal(dst, src[1]) : weir_sketch_weight(dst) == 0);
+    weir_sketch_free(dst);
+    return copied;
+}
+
+TEST(merging_many_and_copying_fail_without_a_trace)
+{
+    struct weir_sketch *src[3];
+    for (int i = 0; i < 3; i++) {
+        src[i] = t_sketch(WEIR_GRID_VALUE, 0);
+        for (int k = 0; k < (i == 1 ? 700 : 20); k++)
+            T_OK(weir_sketch_add(src[i], k % 9 ? batch_value(k) : -batch_value(k), 0));
+    }
+    t_each_oom(merge_and_copy, src);
+    for (int i = 0; i < 3; i++)
+        weir_sketch_free(src[i]);
+}
+
+/* The mapping is made, held by a sketch and a pool, and let go. */
+static int use_mapping(const struct weir_alloc *alloc, void *ctx)
+{
+    (void)ctx;
+    struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_mapping *m;
+    int r = weir_mapping_log(alloc, 0.01, &m);
+    if (r != WEIR_OK)
+        return r;
+    o.mapping = m;
+    struct weir_sketch *sk = NULL;
+    struct weir_mapping *cubic = NULL;
+    r = weir_sketch_new(&o, &sk);
+    if (r == WEIR_OK)
+        r = weir_sketch_add(sk, 1, 0);
+    if (r == WEIR_OK)
+        r = weir_mapping_new(alloc, WEIR_MAPPING_CUBIC, 1.02, 0, &cubic);
+    weir_mapping_unref(cubic);
+    weir_mapping_unref(m);
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(a_mapping_without_memory_says_so)
+{
+    t_each_oom(use_mapping, NULL);
+}
+
+static int convert_once(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct weir_sketch *const src = ctx;
+    struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_mapping *m;
+    int r = weir_mapping_new(alloc, WEIR_MAPPING_QUADRATIC, 1.2, 0.5, &m);
+    if (r != WEIR_OK)
+        return r;
+    o.mapping = m;
+    struct weir_sketch *dst;
+    r = weir_sketch_new(&o, &dst);
+    weir_mapping_unref(m);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_add(dst, 1e-3, 0);
+    for (int times = 0; times < 2 && r == WEIR_OK; times++) {
+        struct weir_sketch *before;
+        const struct weir_sketch_opts plain = {.struct_size = sizeof plain, .mapping = m};
+        T_OK(weir_sketch_new(&plain, &before));
+        T_OK(weir_sketch_copy(before, dst));
+        r = weir_sketch_convert(dst, src);
+        T_TRUE(wr_sketch_check(dst));
+        if (r != WEIR_OK)
+            T_TRUE(weir_sketch_equal(dst, before));
+        weir_sketch_free(before);
+    }
+    weir_sketch_free(dst);
+    return r;
+}
+
+TEST(a_conversion_fails_without_a_trace)
+{
+    struct weir_sketch *const src = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(fill_values(src, 5));
+    t_each_oom(convert_once, src);
+    weir_sketch_free(src);
 }

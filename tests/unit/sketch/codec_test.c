@@ -38,7 +38,7 @@ static bool next_row(char **at, struct row *row)
 
 static struct weir_sketch *record(const struct row *row)
 {
-    struct weir_sketch *const sk = t_sketch(row->grid, 65536);
+    struct weir_sketch *const sk = t_sketch(row->grid, 32768);
     for (char *at = row->samples; *at;) {
         char *end;
         const char *const start = at;
@@ -75,7 +75,7 @@ TEST(the_form_is_that_of_the_golden_file_and_decodes_to_the_same_sketch)
             print_error("%s:\n", row.id);
         T_EQ_BYTES(form, n, row.bytes, row.n);
         free(form);
-        struct weir_sketch *const back = t_sketch(row.grid, 65536);
+        struct weir_sketch *const back = t_sketch(row.grid, 32768);
         T_OK(weir_sketch_decode(back, row.bytes, row.n));
         t_sketch_same(back, sk);
         T_EQ_U64(weir_sketch_weight(back), weir_sketch_weight(sk));
@@ -142,7 +142,7 @@ TEST(a_flipped_bit_is_refused_or_is_another_sketch_in_its_own_form)
     char *at = strchr(text, '\n') + 1;
     struct row row;
     while (next_row(&at, &row)) {
-        struct weir_sketch *const sk = t_sketch(row.grid, 65536);
+        struct weir_sketch *const sk = t_sketch(row.grid, 32768);
         for (size_t bit = 0; bit < row.n * 8; bit++) {
             row.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
             const int r = weir_sketch_decode(sk, row.bytes, row.n);

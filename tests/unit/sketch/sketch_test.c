@@ -33,7 +33,7 @@ TEST(options_default_and_refuse)
     struct weir_sketch_opts o = {.struct_size = sizeof o, .max_bins = 2};
     T_OK(weir_sketch_new(&o, &sk));
     weir_sketch_free(sk);
-    o.max_bins = 65536;
+    o.max_bins = 32768;
     o.grid = WEIR_GRID_NS;
     T_OK(weir_sketch_new(&o, &sk));
     T_EQ_U64(weir_sketch_grid(sk), WEIR_GRID_NS);
@@ -42,7 +42,7 @@ TEST(options_default_and_refuse)
     sk = NULL;
     o.max_bins = 1;
     T_ERR(weir_sketch_new(&o, &sk), WEIR_EINVAL);
-    o.max_bins = 65537;
+    o.max_bins = 32769;
     T_ERR(weir_sketch_new(&o, &sk), WEIR_EINVAL);
     o.max_bins = 0;
     o.grid = 2;

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dd_compact: reading DDSketch's compact encoding. See docs/formats/ddsketch-compact.md.
+ *
+ * The bytes are blocks in any order, any number of times: those that say the same thing add, so
+ * that encodings one behind the other are a merge. The mapping may come after bins, or not at all.
+ * Bins need it only to be told whose they are, so they are taken as they come when it is known, or
+ * given by the options; else this walk only checks, and a second one takes them.
+ *
+ * Statistics that came along are believed when the total that came with them is that of the bins.
+ *
+ * Threads: any. Memory: none but the sketch's. A count of bins is believed as far as there are
+ * bytes for them.
+ * Source: sketches-go ddsketch/encoding, sketches-java ddsketch/encoding.
+ */
+#include "codec/dd_compact.h"
+
+#include "codec/codec.h"
+#include "codec/varfloat.h"
+
+enum { RUN_MAX = 2048 };
+
+/* Bins on their way to the sketch, where neighbours go together: [lo, hi) of weights are set, and
+ * are bins base + lo and on. It grows at both ends, since tails may come behind what they are of.
+ */
+struct run {
+    enum wr_bins_sign sign;
+    int64_t base;
+    size_t lo;
+    size_t hi;
+    uint64_t weights[RUN_MAX];
+};
+
+struct reader {
+    const uint8_t *begin;
+    const uint8_t *at;
+    const uint8_t *end;
+    int err;
+    const char *reason;
+    const uint8_t *bad;
+
+    const struct weir_codec_opts *opts;
+    struct wr_codec_bins bins;
+    struct wr_codec_mapping mapping;
+    bool has_mapping;
+    bool building; /* bins are taken */
+    bool by_opts;  /* with the mapping of the options */
+    bool again;    /* bins were passed over, or taken with another mapping: walk once more */
+
+    double zeros;
+    bool has_total;
+    bool has_sum;
+    double total;
+    struct wr_bins_stats stats;
+    struct run run;
+};
+
+/* Taking bytes: after the first refusal everything is 0. */
+
+static void refuse(struct reader *r, int err, const char *reason)
+{
+    if (!r->err) {
+        r->err = err;
+        r->reason = reason;
+        r->bad = r->at;
+    }
+    r->at = r->end;
+}
+
+static void cut(struct reader *r)
+{
+    refuse(r, WEIR_ETRUNCATED, "the bytes end inside a block");
+}
+
+static uint64_t take_uvarint(struct reader *r)
+{
+    uint64_t v = 0;
+    const uint8_t *const at = wr_uvarint9_get(r->at, r->end, &v);
+    if (!at) {
+        cut(r);
+        return 0;
+    }
+    r->at = at;
+    return v;
+}
+
+static int64_t take_varint(struct reader *r)
+{
+    return wr_codec_unzigzag(take_uvarint(r));
+}
+
+static double take_varfloat(struct reader *r)
+{
+    double v = 0;
+    const uint8_t *const at = wr_varfloat_get(r->at, r->end, &v);
+    if (!at) {
+        cut(r);
+        return 0;
+    }
+    r->at = at;
+    return v;
+}
+
+static double take_double(struct reader *r)
+{
+    if (r->end - r->at < 8) {
+        cut(r);
+        return 0;
+    }
+    const uint64_t bits = wr_load64le(r->at);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    r->at += 8;
+    return v;
+}
+
+/* A count that is no bin's. */
+static double take_count(struct reader *r)
+{
+    const double v = take_varfloat(r);
+    if (!(v >= 0 && v <= DBL_MAX)) {
+        refuse(r, WEIR_EFORMAT, "a count that is not finite, or negative");
+        return 0;
+    }
+    return v;
+}
+
+/* Bins */
+
+static void check(struct reader *r, int err)
+{
+    if (err == WEIR_EFORMAT)
+        refuse(r, err, "a count that is not finite or negative, or an index past 32 bits");
+    else if (err != WEIR_OK)
+        refuse(r, err, err == WEIR_ERANGE ? "counts of more than 64 bits" : "no memory");
+}
+
+static void flush(struct reader *r)
+{
+    struct run *const run = &r->run;
+    if (r->building && !r->err && run->hi > run->lo)
+        check(r, wr_codec_add_run(&r->bins, run->sign, run->base + (int64_t)run->lo,
+                                  run->weights + run->lo, run->hi - run->lo));
+    run->lo = 0;
+    run->hi = 0;
+}
+
+static bool index_fits(struct reader *r, int64_t index)
+{
+    if (index >= INT32_MIN && index <= INT32_MAX)
+        return true;
+    refuse(r, WEIR_EFORMAT, "an index past 32 bits");
+    return false;
+}
+
+/* Where [index, index + n), of 32 bits, lies in the run: what was not there is 0. n <= RUN_MAX. */
+static uint64_t *room(struct reader *r, int64_t index, size_t n)
+{
+    struct run *const run = &r->run;
+    if (run->hi == run->lo || index < run->base || index + (int64_t)n > run->base + RUN_MAX) {
+        flush(r);
+        run->base = index - (int64_t)(RUN_MAX - n) / 2;
+        run->lo = (size_t)(index - run->base);
+        run->hi = run->lo;
+    }
+    const size_t at = (size_t)(index - run->base);
+    if (at < run->lo) {
+        memset(run->weights + at, 0, (run->lo - at) * sizeof run->weights[0]);
+        run->lo = at;
+    }
+    if (at + n > run->hi) {
+        memset(run->weights + run->hi, 0, (at + n - run->hi) * sizeof run->weights[0]);
+        run->hi = at + n;
+    }
+    return run->weights + at;
+}
+
+/* weight more at index, which is of 32 bits. */
+static void put(struct reader *r, int64_t index, uint64_t weight)
+{
+    uint64_t *const at = room(r, index, 1);
+    if (__builtin_add_overflow(*at, weight, at))
+        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+}
+
+static void put_count(struct reader *r, int64_t index, double count)
+{
+    uint64_t weight = 0;
+    check(r, wr_codec_weight(&r->bins, count, &weight));
+    put(r, index, weight);
+}
+
+static void take_pairs(struct reader *r, uint64_t n)
+{
+    int64_t index = 0;
+    while (n-- && !r->err) {
+        if (wr_add_i64(index, take_varint(r), &index))
+            index = INT64_MAX; /* refused next */
+        const double count = take_varfloat(r);
+        if (!r->err && index_fits(r, index))
+            put_count(r, index, count);
+    }
+}
+
+static void take_ones(struct reader *r, uint64_t n)
+{
+    int64_t index = 0;
+    while (n-- && !r->err) {
+        if (wr_add_i64(index, take_varint(r), &index))
+            index = INT64_MAX;
+        if (!r->err && index_fits(r, index))
+            put(r, index, WEIR_WEIGHT_ONE);
+    }
+}
+
+/* The weight of a whole count in up to three bytes; false: it is longer, or has a fraction. */
+WR_INLINE bool short_weight(uint32_t bytes, uint64_t *ret_weight)
+{
+    const uint32_t exponent = bytes >> 1 & 0x3f;
+    const uint32_t v = 0x8000 | (bytes & 1) << 14 | (bytes >> 1 & 0x3f80) | (bytes >> 16 & 0x7f);
+    const uint32_t below = 15 - exponent; /* bits of fraction */
+    if (WR_UNLIKELY(exponent > 15 || (v >> below) << below != v))
+        return false;
+    *ret_weight = (uint64_t)((v >> below) - 1) << 20;
+    return true;
+}
+
+/* Two counts of up to three bytes each out of the next eight; how many bytes they were, 0: at least
+ * one is another. */
+WR_INLINE size_t take_two(const uint8_t *at, uint64_t weights[2])
+{
+    const uint64_t word = wr_load64le(at);
+    const uint64_t ends = ~word & UINT64_C(0x8080808080808080);
+    const uint64_t behind = ends & (ends - 1);
+    if (WR_UNLIKELY(!behind))
+        return 0;
+    const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
+    const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
+    if (WR_UNLIKELY(first > 24 || both - first > 24))
+        return 0;
+    const uint32_t a = (uint32_t)(word & (((uint64_t)1 << first) - 1));
+    const uint32_t b = (uint32_t)(word >> first & (((uint64_t)1 << (both - first)) - 1));
+    return short_weight(a, &weights[0]) && short_weight(b, &weights[1]) ? both / 8 : 0;
+}
+
+/* n counts, what they add to. */
+static void take_counts(struct reader *r, uint64_t *weights, size_t n)
+{
+    bool fits = true;
+    for (size_t i = 0; i < n && !r->err;) {
+        uint64_t two[2];
+        const size_t bytes =
+            i + 1 < n && r->end - r->at >= 8 && r->bins.carry == 0 ? take_two(r->at, two) : 0;
+        if (WR_LIKELY(bytes != 0)) {
+            fits &= !__builtin_add_overflow(weights[i], two[0], &weights[i]);
+            fits &= !__builtin_add_overflow(weights[i + 1], two[1], &weights[i + 1]);
+            r->at += bytes;
+            i += 2;
+            continue;
+        }
+        uint64_t weight = 0;
+        check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weight));
+        fits &= !__builtin_add_overflow(weights[i], weight, &weights[i]);
+        i++;
+    }
+    if (!fits)
+        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+}
+
+/* Counts of one bin behind the other, both ends of 32 bits. */
+static void take_neighbours(struct reader *r, int64_t index, uint64_t n)
+{
+    while (n && !r->err) {
+        const size_t m = n < RUN_MAX ? (size_t)n : RUN_MAX;
+        take_counts(r, room(r, index, m), m);
+        index += (int64_t)m;
+        n -= m;
+    }
+}
+
+static void take_run(struct reader *r, uint64_t n)
+{
+    int64_t index = take_varint(r);
+    const int64_t step = take_varint(r);
+    if (r->err || !n || !index_fits(r, index))
+        return;
+    if (step == 1 && n - 1 <= (uint64_t)(INT32_MAX - index)) {
+        take_neighbours(r, index, n);
+        return;
+    }
+    while (n-- && !r->err) {
+        const double count = take_varfloat(r);
+        if (!r->err && index_fits(r, index))
+            put_count(r, index, count);
+        if (wr_add_i64(index, step, &index))
+            index = INT64_MAX;
+    }
+}
+
+static void begin(struct reader *r)
+{
+    const int err = wr_codec_begin(&r->bins, r->bins.sk, r->opts, r->by_opts ? NULL : &r->mapping);
+    if (err != WEIR_OK)
+        refuse(r, err, "no mapping, or one that is not supported");
+    r->building = err == WEIR_OK;
+}
+
+static void take_bins(struct reader *r, uint8_t flag)
+{
+    const enum wr_bins_sign sign =
+        (flag & TYPE_MASK) == TYPE_POSITIVE ? WR_BINS_POSITIVE : WR_BINS_NEGATIVE;
+    if (sign != r->run.sign)
+        flush(r);
+    r->run.sign = sign;
+    if (!r->building && !r->again && (r->has_mapping || r->opts->mapping)) {
+        r->by_opts = !r->has_mapping;
+        begin(r);
+    }
+    r->again |= !r->building;
+    const uint64_t n = take_uvarint(r);
+    if (n > (uint64_t)(r->end - r->at)) {
+        cut(r); /* each takes a byte at least */
+        return;
+    }
+    switch (flag - (flag & TYPE_MASK)) {
+    case BLOCK_PAIRS:
+        take_pairs(r, n);
+        break;
+    case BLOCK_ONES:
+        take_ones(r, n);
+        break;
+    case BLOCK_RUN:
+        take_run(r, n);
+        break;
+    default:
+        refuse(r, WEIR_EFORMAT, "a block of bins that is not known");
+        break;
+    }
+}
+
+/* The rest */
+
+static void take_mapping(struct reader *r, uint8_t flag)
+{
+    /* 0x02, 0x06, ... are LOG, LINEAR, ... */
+    struct wr_codec_mapping m = {.kind = (uint32_t)WEIR_MAPPING_LOG + (uint32_t)(flag >> 2)};
+    m.gamma = take_double(r);
+    m.offset = take_double(r);
+    if (r->err)
+        return;
+    if (m.kind > WEIR_MAPPING_QUARTIC) {
+        refuse(r, WEIR_EVERSION, "a mapping that is not known");
+        return;
+    }
+    if (!r->has_mapping) {
+        r->mapping = m;
+        r->has_mapping = true;
+        r->again |= r->building;
+    } else if (m.kind != r->mapping.kind || !wr_codec_near(m.gamma, r->mapping.gamma) ||
+               !wr_codec_near(m.offset, r->mapping.offset)) {
+        refuse(r, WEIR_EFORMAT, "two mappings that differ");
+    }
+}
+
+static void take_feature(struct reader *r, uint8_t flag)
+{
+    struct wr_bins_stats *const s = &r->stats;
+    double v;
+    switch (flag) {
+    case FLAG_ZEROS:
+        r->zeros += take_count(r);
+        break;
+    case FLAG_TOTAL:
+        r->total += take_count(r);
+        r->has_total = true;
+        break;
+    case FLAG_SUM:
+        s->sum += take_double(r);
+        break;
+    case FLAG_MIN:
+        v = take_double(r);
+        s->min = s->has_min && s->min <= v ? s->min : v;
+        s->has_min = true;
+        break;
+    case FLAG_MAX:
+        v = take_double(r);
+        s->max = s->has_max && s->max >= v ? s->max : v;
+        s->has_max = true;
+        break;
+    default:
+        refuse(r, WEIR_EFORMAT, "a block that is not known");
+        break;
+    }
+}
+
+static void walk(struct reader *r)
+{
+    r->at = r->begin;
+    while (r->at != r->end) {
+        const uint8_t flag = *r->at++;
+        switch (flag & TYPE_MASK) {
+        case TYPE_FEATURE:
+            take_feature(r, flag);
+            break;
+        case TYPE_MAPPING:
+            take_mapping(r, flag);
+            break;
+        default:
+            take_bins(r, flag);
+            break;
+        }
+    }
+    flush(r);
+}
+
+/* What was read so far is forgotten, but for the mapping. */
+static void walk_again(struct reader *r)
+{
+    r->building = false;
+    r->by_opts = false;
+    r->again = false;
+    r->zeros = 0;
+    r->total = 0;
+    r->stats = (struct wr_bins_stats){.has_sum = false};
+    begin(r);
+    if (!r->err)
+        walk(r);
+}
+
+static void finish(struct reader *r)
+{
+    if (!r->building && !r->err) { /* not one bin */
+        r->by_opts = !r->has_mapping;
+        begin(r);
+    }
+    if (!r->err)
+        check(r, wr_codec_add_zero(&r->bins, r->zeros));
+    if (r->err)
+        return;
+    /* A sum of 0 is left out by sketches-java. */
+    const double weight = (double)weir_sketch_weight(r->bins.sk) * 0x1p-20;
+    const bool believed = r->has_total && fabs(r->total - weight) <= 1e-9 * weight + 0x1p-20;
+    r->stats.has_sum = believed;
+    r->stats.has_min &= believed;
+    r->stats.has_max &= believed;
+    check(r, wr_codec_end(&r->bins, &r->stats));
+}
+
+int wr_dd_compact_decode(const struct weir_codec_opts *opts, const uint8_t *src, size_t bytes,
+                         struct weir_sketch *sk, struct weir_where *where)
+{
+    struct reader r; /* the run's bins are not set */
+    memset(&r, 0, offsetof(struct reader, run.weights));
+    r.begin = src;
+    r.end = src + bytes;
+    r.opts = opts;
+    r.bins.sk = sk;
+    walk(&r);
+    if (!r.err && r.again && r.has_mapping)
+        walk_again(&r);
+    finish(&r);
+    if (r.err)
+        wr_codec_refuse(where, (size_t)(r.bad - r.begin), r.reason, r.err);
+    return r.err;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dd_proto: the protobuf message DDSketch. See docs/formats/ddsketch-proto.md.
+ *
+ * Reading follows protobuf where its rules are those of a stream: fields in any order, unknown ones
+ * skipped, a sub-message that comes again continues the first, the last scalar stands. Counts that
+ * lie one behind the other and counts with a key of their own add; so do two of the same key. The
+ * mapping and the index of the first count may come last: a first walk finds them, a second one
+ * takes the counts.
+ *
+ * Writing puts each sign as one run of packed counts, or as keys and counts where that is shorter,
+ * with the fields that sketches-java writes.
+ *
+ * Threads: any. Memory: none but the sketch's.
+ * Source: DDSketch.proto of sketches-go and sketches-java.
+ */
+#include "codec/codec.h"
+#include "wire/pb_read.h"
+
+enum { CHUNK = 128 };
+
+/* Sketch */
+#define MAPPING WR_PB_TAG(1, WR_PB_LEN)
+#define POSITIVE WR_PB_TAG(2, WR_PB_LEN)
+#define NEGATIVE WR_PB_TAG(3, WR_PB_LEN)
+#define ZERO_COUNT WR_PB_TAG(4, WR_PB_FIXED64)
+/* Mapping */
+#define GAMMA WR_PB_TAG(1, WR_PB_FIXED64)
+#define INDEX_OFFSET WR_PB_TAG(2, WR_PB_FIXED64)
+#define INTERPOLATION WR_PB_TAG(3, WR_PB_VARINT)
+/* Store */
+#define KEYED WR_PB_TAG(1, WR_PB_LEN)
+#define COUNTS WR_PB_TAG(2, WR_PB_LEN)
+#define COUNT WR_PB_TAG(2, WR_PB_FIXED64)
+#define FIRST_INDEX WR_PB_TAG(3, WR_PB_VARINT)
+/* An entry of a store's map */
+#define KEY WR_PB_TAG(1, WR_PB_VARINT)
+#define VALUE WR_PB_TAG(2, WR_PB_FIXED64)
+
+#define INTERPOLATION_LAST 4 /* quartic: of sketches-java, not in the .proto */
+
+struct reader {
+    struct wr_pb pb;
+    struct wr_codec_bins bins;
+    struct wr_codec_mapping mapping;
+    bool has_mapping;
+    double zero;
+    int64_t next[2]; /* by sign: the index of the next count that has no key */
+};
+
+static double double_of(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static int64_t index_of(struct reader *r, const uint8_t *at, uint64_t u)
+{
+    if (u > UINT32_MAX)
+        wr_pb_fail(&r->pb, at, WEIR_EFORMAT, "an index of more than 32 bits");
+    return wr_codec_unzigzag(u & UINT32_MAX);
+}
+
+/* The first walk */
+
+static void walk_mapping(struct reader *r, const uint8_t *at, const uint8_t *end)
+{
+    r->has_mapping = true;
+    while (at && at < end) {
+        struct wr_pb_field f;
+        const uint8_t *const bad = at;
+        at = wr_pb_field(&r->pb, at, end, &f);
+        if (!at)
+            return;
+        if (f.tag == GAMMA)
+            r->mapping.gamma = double_of(f.u);
+        else if (f.tag == INDEX_OFFSET)
+            r->mapping.offset = double_of(f.u);
+        else if (f.tag == INTERPOLATION && f.u <= INTERPOLATION_LAST)
+            r->mapping.kind = WEIR_MAPPING_LOG + (uint32_t)f.u;
+        else if (f.tag == INTERPOLATION)
+            at = wr_pb_fail(&r->pb, bad, WEIR_EVERSION, "an interpolation that is not known");
+    }
+}
+
+static void find_first_index(struct reader *r, const uint8_t *at, const uint8_t *end,
+                             int64_t *ret_first)
+{
+    while (at && at < end) {
+        struct wr_pb_field f;
+        const uint8_t *const bad = at;
+        at = wr_pb_field(&r->pb, at, end, &f);
+        if (at && f.tag == FIRST_INDEX)
+            *ret_first = index_of(r, bad, f.u);
+    }
+}
+
+static void walk(struct reader *r)
+{
+    const uint8_t *at = r->pb.begin;
+    while (at && at < r->pb.end && !r->pb.err) {
+        struct wr_pb_field f;
+        at = wr_pb_field(&r->pb, at, r->pb.end, &f);
+        if (!at)
+            return;
+        switch (f.tag) {
+        case MAPPING:
+            walk_mapping(r, f.ptr, at);
+            break;
+        case POSITIVE:
+            find_first_index(r, f.ptr, at, &r->next[WR_BINS_POSITIVE]);
+            break;
+        case NEGATIVE:
+            find_first_index(r, f.ptr, at, &r->next[WR_BINS_NEGATIVE]);
+            break;
+        case ZERO_COUNT:
+            r->zero = double_of(f.u);
+            break;
+        default: /* unknown fields are skipped */
+            break;
+        }
+    }
+}
+
+/* The second walk */
+
+static void refuse(struct reader *r, const uint8_t *bad, int err)
+{
+    const char *reason = "no memory";
+    if (err == WEIR_EFORMAT)
+        reason = "a count that is not finite or negative, or an index past 32 bits";
+    else if (err == WEIR_ERANGE)
+        reason = "counts of more than 64 bits";
+    wr_pb_fail(&r->pb, bad, err, reason);
+}
+
+/* n counts at `at`, one index behind the other. */
+static void take_counts(struct reader *r, enum wr_bins_sign sign, const uint8_t *at, size_t n)
+{
+    uint64_t weights[CHUNK];
+    while (n && !r->pb.err) {
+        const size_t m = n < CHUNK ? n : CHUNK;
+        int err = WEIR_OK;
+        for (size_t i = 0; i < m && err == WEIR_OK; i++)
+            err = wr_codec_weight(&r->bins, double_of(wr_load64le(at + 8 * i)), &weights[i]);
+        if (err == WEIR_OK)
+            err = wr_codec_add_run(&r->bins, sign, r->next[sign], weights, m);
+        if (err != WEIR_OK)
+            refuse(r, at, err);
+        r->next[sign] += (int64_t)m;
+        at += 8 * m;
+        n -= m;
+    }
+}
+
+static void take_keyed(struct reader *r, enum wr_bins_sign sign, const uint8_t *at,
+                       const uint8_t *end)
+{
+    const uint8_t *const bad = at;
+    int64_t index = 0;
+    double count = 0;
+    while (at && at < end) {
+        struct wr_pb_field f;
+        const uint8_t *const field = at;
+        at = wr_pb_field(&r->pb, at, end, &f);
+        if (at && f.tag == KEY)
+            index = index_of(r, field, f.u);
+        else if (at && f.tag == VALUE)
+            count = double_of(f.u);
+    }
+    if (r->pb.err)
+        return;
+    const int err = wr_codec_add(&r->bins, sign, index, count);
+    if (err != WEIR_OK)
+        refuse(r, bad, err);
+}
+
+static void take_store(struct reader *r, enum wr_bins_sign sign, const uint8_t *at,
+                       const uint8_t *end)
+{
+    while (at && at < end && !r->pb.err) {
+        struct wr_pb_field f;
+        const uint8_t *const bad = at;
+        at = wr_pb_field(&r->pb, at, end, &f);
+        if (!at)
+            return;
+        if (f.tag == KEYED) {
+            take_keyed(r, sign, f.ptr, at);
+        } else if (f.tag == COUNTS && f.u % 8) {
+            wr_pb_fail(&r->pb, bad, WEIR_EFORMAT, "packed doubles of a broken length");
+        } else if (f.tag == COUNTS) {
+            take_counts(r, sign, f.ptr, (size_t)f.u / 8);
+        } else if (f.tag == COUNT) {
+            take_counts(r, sign, at - 8, 1);
+        }
+    }
+}
+
+static void take(struct reader *r)
+{
+    const uint8_t *at = r->pb.begin;
+    while (at && at < r->pb.end && !r->pb.err) {
+        struct wr_pb_field f;
+        at = wr_pb_field(&r->pb, at, r->pb.end, &f);
+        if (at && f.tag == POSITIVE)
+            take_store(r, WR_BINS_POSITIVE, f.ptr, at);
+        else if (at && f.tag == NEGATIVE)
+            take_store(r, WR_BINS_NEGATIVE, f.ptr, at);
+    }
+    if (r->pb.err)
+        return;
+    const int err = wr_codec_add_zero(&r->bins, r->zero);
+    if (err != WEIR_OK)
+        refuse(r, r->pb.begin, err);
+}
+
+int wr_dd_proto_decode(const struct weir_codec_opts *opts, const uint8_t *src, size_t bytes,
+                       struct weir_sketch *sk, struct weir_where *where)
+{
+    struct reader r = {.pb = wr_pb_init(src, bytes), .mapping.kind = WEIR_MAPPING_LOG};
+    walk(&r);
+    if (!r.pb.err) {
+        const int err = wr_codec_begin(&r.bins, sk, opts, r.has_mapping ? &r.mapping : NULL);
+        if (err != WEIR_OK)
+            return wr_codec_refuse(where, 0, "no mapping, or one that is not supported", err);
+        take(&r);
+    }
+    if (r.pb.err)
+        return wr_codec_refuse(where, (size_t)(r.pb.bad - r.pb.begin), r.pb.reason, r.pb.err);
+    const struct wr_bins_stats none = {.has_sum = false};
+    return wr_codec_end(&r.bins, &none);
+}
+
+/* Writing */
+
+struct store {
+    const struct weir_sketch *sk;
+    enum wr_bins_sign sign;
+    int32_t lo;
+    size_t span;
+    size_t keyed_bytes; /* as keys and counts */
+    size_t run_bytes;   /* as one run */
+};
+
+/* Room for an entry but for its key: two tags, two lengths that are below 128, a double. */
+enum { ENTRY_BYTES = 12 };
+
+static size_t key_bytes(int64_t index)
+{
+    return wr_codec_varint_bytes(wr_codec_zigzag(index));
+}
+
+static struct store measure(const struct weir_sketch *sk, enum wr_bins_sign sign)
+{
+    struct store st = {.sk = sk, .sign = sign};
+    uint64_t weights[CHUNK];
+    st.span = wr_codec_span(sk, sign, &st.lo);
+    if (!st.span)
+        return st;
+    st.run_bytes = 1 + wr_codec_varint_bytes(8 * st.span) + 8 * st.span + 1 + key_bytes(st.lo);
+    for (size_t done = 0; done < st.span && st.keyed_bytes <= st.run_bytes; done += CHUNK) {
+        const size_t n = st.span - done < CHUNK ? st.span - done : CHUNK;
+        const int64_t first = st.lo + (int64_t)done;
+        wr_bins_read(sk, sign, (int32_t)first, n, weights);
+        for (size_t i = 0; i < n; i++)
+            if (weights[i])
+                st.keyed_bytes += ENTRY_BYTES + key_bytes(first + (int64_t)i);
+    }
+    return st;
+}
+
+/* n doubles at `at`, whole ones by way of the mantissa: 2^52 + count, less 2^52. */
+static void put_run(uint8_t *at, const uint64_t *weights, size_t n)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= weights[i];
+    const bool whole = (all & (WEIR_WEIGHT_ONE - 1)) == 0;
+    for (size_t i = 0; i < n; i++) {
+        const double count = whole ? double_of((weights[i] >> 20) | UINT64_C(0x4330) << 48) - 0x1p52
+                                   : (double)weights[i] * 0x1p-20;
+        uint64_t bits;
+        memcpy(&bits, &count, sizeof bits);
+        wr_store64le(at + 8 * i, bits);
+    }
+}
+
+static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *weights, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!weights[i])
+            continue;
+        const int64_t index = first + (int64_t)i;
+        wr_codec_put_u8(out, KEYED);
+        wr_codec_put_varint(out, key_bytes(index) + ENTRY_BYTES - 2);
+        wr_codec_put_u8(out, KEY);
+        wr_codec_put_varint(out, wr_codec_zigzag(index));
+        wr_codec_put_u8(out, VALUE);
+        wr_codec_put_double(out, (double)weights[i] * 0x1p-20);
+    }
+}
+
+static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store *st)
+{
+    uint64_t weights[CHUNK];
+    const bool run = st->run_bytes <= st->keyed_bytes;
+    wr_codec_put_u8(out, (uint8_t)tag);
+    wr_codec_put_varint(out, run ? st->run_bytes : st->keyed_bytes);
+    if (run && st->span) {
+        wr_codec_put_u8(out, COUNTS);
+        wr_codec_put_varint(out, 8 * st->span);
+    }
+    for (size_t done = 0; done < st->span && !out->full; done += CHUNK) {
+        const size_t n = st->span - done < CHUNK ? st->span - done : CHUNK;
+        const int64_t first = st->lo + (int64_t)done;
+        wr_bins_read(st->sk, st->sign, (int32_t)first, n, weights);
+        if (!run) {
+            put_keyed(out, first, weights, n);
+        } else if (wr_codec_room(out, 8 * n)) {
+            put_run(out->at, weights, n);
+            out->at += 8 * n;
+        }
+    }
+    if (run && st->span) {
+        wr_codec_put_u8(out, FIRST_INDEX);
+        wr_codec_put_varint(out, wr_codec_zigzag(st->lo));
+    }
+}
+
+static void put_mapping(struct wr_codec_out *out, const struct wr_codec_mapping *m)
+{
+    const bool has_offset = m->offset != 0;
+    const bool has_kind = m->kind != WEIR_MAPPING_LOG;
+    wr_codec_put_u8(out, MAPPING);
+    wr_codec_put_u8(out, (uint8_t)(9 + 9 * has_offset + 2 * has_kind));
+    wr_codec_put_u8(out, GAMMA);
+    wr_codec_put_double(out, m->gamma);
+    if (has_offset) {
+        wr_codec_put_u8(out, INDEX_OFFSET);
+        wr_codec_put_double(out, m->offset);
+    }
+    if (has_kind) {
+        wr_codec_put_u8(out, INTERPOLATION);
+        wr_codec_put_u8(out, (uint8_t)(m->kind - WEIR_MAPPING_LOG));
+    }
+}
+
+int wr_dd_proto_encode(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
+                       struct wr_codec_out *out)
+{
+    struct wr_codec_unit unit;
+    const int r = wr_codec_unit(opts, sk, &unit);
+    if (r != WEIR_OK)
+        return r;
+    const struct store pos = measure(sk, WR_BINS_POSITIVE);
+    const struct store neg = measure(sk, WR_BINS_NEGATIVE);
+    put_mapping(out, &unit.mapping);
+    put_store(out, POSITIVE, &pos);
+    put_store(out, NEGATIVE, &neg);
+    if (wr_bins_zero(sk)) {
+        wr_codec_put_u8(out, ZERO_COUNT);
+        wr_codec_put_double(out, (double)wr_bins_zero(sk) * 0x1p-20);
+    }
+    return WEIR_OK;
+}
+
+size_t wr_dd_proto_bound(const struct weir_codec_opts *opts, const struct weir_sketch *sk)
+{
+    (void)opts;
+    int32_t lo;
+    const size_t bins =
+        wr_codec_span(sk, WR_BINS_POSITIVE, &lo) + wr_codec_span(sk, WR_BINS_NEGATIVE, &lo);
+    /* mapping 22; a store 11 and its counts 11 and first index 6; zeros 9 */
+    return 22 + 2 * (11 + 11 + 6) + 9 + 8 * bins;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view: see view.h.
+ *
+ * Threads: any, while nobody writes. Memory: none.
+ */
+#include "sketch/view.h"
+
+#include <math.h>
+
+/* Nanoseconds that are binned as such are answered in seconds. */
+static double to_answer(const struct weir_sketch *sk, double v)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    return kind->head.grid == WEIR_GRID_NS && kind->head.mapping->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
+}
+
+double wr_view_value(const struct weir_sketch *sk, int32_t index)
+{
+    return to_answer(sk, weir_mapping_value(wr_sketch_mapping(sk), index));
+}
+
+double wr_view_lower(const struct weir_sketch *sk, int32_t index)
+{
+    return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
+}
+
+static double answer_of(const struct weir_sketch *sk, const union wr_extreme *x)
+{
+    return wr_sketch_grid(sk) == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
+}
+
+double wr_view_min(const struct weir_sketch *sk)
+{
+    return answer_of(sk, &sk->min);
+}
+
+double wr_view_max(const struct weir_sketch *sk)
+{
+    return answer_of(sk, &sk->max);
+}
+
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret)
+{
+    uint8_t *const counters = (uint8_t *)room->counters;
+    *ret = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
+    int32_t lo;
+    int32_t hi;
+    if (!wr_list_range(sk, &lo, &hi))
+        return;
+    const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
+    ret->base = lo;
+    ret->end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
+    memset(counters, 0, ret->end);
+    for (size_t k = 0; k < sk->cap; k++)
+        counters[wr_list_at(sk, k) - less]++;
+}
+
+double wr_view_error(const struct weir_sketch *sk)
+{
+    return (1 + wr_sketch_mapping(sk)->accuracy) * (1 + wr_sketch_inherited(sk)) - 1;
+}
+
+bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index)
+{
+    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
+        return false;
+    const struct wr_store pos = wr_sketch_take(sk);
+    const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
+    int32_t lo;
+    int32_t hi;
+    if (!st || !st->collapsed || !wr_store_used(st, &lo, &hi))
+        return false;
+    /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
+     * a sketch whose limit is not known, but which had two bins at least. */
+    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->head.max_bins;
+    *ret_index = own || lo == hi ? lo : hi - 1;
+    return true;
+}
+
+/*
+ * The whole nanoseconds in v seconds. What is a double's rounding away from a whole number is that
+ * number: 3e-9 means 3, although its double times 10^9 is not.
+ */
+static int64_t whole_ns(double v)
+{
+    const double ns = v * 1e9;
+    const double near = nearbyint(ns);
+    const double whole = fabs(ns - near) <= near * 0x1p-51 ? near : floor(ns);
+    return whole < 0x1p63 ? (int64_t)whole : INT64_MAX;
+}
+
+enum wr_sign wr_view_place(const struct weir_sketch *sk, double v, int32_t *ret_index)
+{
+    const union wr_extreme x = wr_sketch_grid(sk) == WEIR_GRID_NS
+                                   ? (union wr_extreme){.ns = whole_ns(v)}
+                                   : (union wr_extreme){.value = v};
+    return wr_sketch_place(sk, &x, ret_index);
+}
