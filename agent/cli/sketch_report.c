@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define BAR_WIDTH 40
@@ -157,11 +158,11 @@ static size_t fill_side(const struct side *s, const struct bins *b, struct row *
 static void put_row(struct query_buf *out, const struct row *r, uint64_t most)
 {
     static const char block[] = "\xe2\x96\x88";
-    query_buf_put_format(out, "%12.6g .. %-12.6g %14.10g ", r->lower, r->upper,
+    query_buf_put_format(out, "%12.6g .. %-12.6g %14.10g", r->lower, r->upper,
                          (double)r->weight / (double)WEIR_WEIGHT_ONE);
     const int bar = (int)ceil((double)r->weight / (double)most * BAR_WIDTH);
     for (int i = 0; i < bar; i++)
-        query_buf_put_text(out, block);
+        query_buf_put_text(out, i ? block : " \xe2\x96\x88");
     query_buf_put_char(out, '\n');
 }
 
@@ -211,8 +212,7 @@ static void put_quantiles(struct query_buf *out, const struct weir_sketch *sk,
             weir_sketch_error_bound(sk, q, &bound) != WEIR_OK)
             continue; /* empty: said above */
         (void)snprintf(name, sizeof name, "p%.10g", q * 100);
-        put_named(out, name, value);
-        query_buf_put_text(out, "  within ");
+        query_buf_put_format(out, "%-9s %-12.6g within ", name, value);
         put_bound(out, bound);
         query_buf_put_char(out, '\n');
     }

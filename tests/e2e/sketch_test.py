@@ -27,7 +27,7 @@ def quantiles(answer):
 
 
 def rank(numbers, q):
-    return sorted(numbers)[round(q * (len(numbers) - 1))]
+    return sorted(numbers)[math.floor(q * (len(numbers) - 1) + 1e-6)]
 
 
 class Numbers(unittest.TestCase):
