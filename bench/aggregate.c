@@ -5,6 +5,7 @@
  * once a round is.
  *   publish_aggregate_N  the same spans, both halves: published 8 at a time, taken in by the same
  *                        thread, no seal. This is what a synchronous concentrator does; the peer.
+ *   span_prepared_N      the same spans by prepared identities, beside the same peer.
  */
 #include "spans.h"
 
@@ -20,6 +21,7 @@ struct run {
     struct weir_stats *st;
     struct weir_producer *p;
     struct bench_labels *labels;
+    struct weir_stats_identity **ids; /* where spans are published by identity */
     size_t sets;
     struct bench_rng rng;
     int64_t now;
@@ -68,6 +70,7 @@ static void run_begin(struct run *r, struct bench_heap *heap, size_t sets)
 static void run_end(struct run *r)
 {
     free(r->labels);
+    free(r->ids);
     weir_producer_free(r->p);
     weir_stats_free(r->st);
 }
@@ -122,11 +125,45 @@ static double both_round(struct run *r)
     return (double)spent / ROUND;
 }
 
-static void both(const struct bench *b, const char *name, size_t sets)
+static double prepared_round(struct run *r)
+{
+    struct bench_draw draws[BOTH_BURST];
+    int64_t spent = 0;
+    r->rng.s = SEED;
+    for (size_t at = 0; at < ROUND; at += BOTH_BURST) {
+        for (size_t k = 0; k < BOTH_BURST; k++)
+            draws[k] = bench_draw(&r->rng, r->sets);
+        const int64_t from = bench_now_ns();
+        for (size_t k = 0; k < BOTH_BURST; k++) {
+            if (weir_stats_publish_identity(r->p, r->ids[draws[k].set], r->now,
+                                            draws[k].duration_ns, draws[k].error, 0) != WEIR_OK)
+                abort();
+        }
+        (void)weir_stats_poll(r->st, r->now, r->now - t0);
+        spent += bench_now_ns() - from;
+    }
+    return (double)spent / ROUND;
+}
+
+static void prepare(struct run *r)
+{
+    r->ids = malloc(r->sets * sizeof *r->ids);
+    const struct weir_source source = {.now_ns = r->now};
+    for (size_t i = 0; i < r->sets; i++) {
+        const struct weir_span s = bench_span(&r->labels[i], r->now, 1, false);
+        if (!r->ids || weir_stats_identity_new(r->st, &source, &s, &r->ids[i]) != WEIR_OK)
+            abort();
+    }
+}
+
+static void both(const struct bench *b, const char *name, size_t sets, bool prepared)
 {
     struct bench_heap heap = {0};
     struct run r;
     run_begin(&r, &heap, sets);
+    if (prepared)
+        prepare(&r);
+    double (*const round)(struct run *) = prepared ? prepared_round : both_round;
     static struct bench_peer peer;
     bench_peer_init(&peer, "libdatadog", "libdatadog");
     char arg[3][24];
@@ -137,10 +174,10 @@ static void both(const struct bench *b, const char *name, size_t sets)
     char *argv[] = {NULL, verb, arg[0], arg[1], arg[2], NULL};
     double values[1000];
     for (int i = 0; i < 6; i++) /* the rarest keys' sketches have turned to counters too */
-        (void)both_round(&r);
+        (void)round(&r);
     const uint64_t before = heap.allocations;
     for (int i = 0; i < b->rounds; i++) {
-        values[i] = both_round(&r);
+        values[i] = round(&r);
         bench_peer_run(&peer, argv, "ns_per_span");
     }
     const uint64_t allocations = heap.allocations - before;
@@ -157,7 +194,8 @@ int main(int argc, char **argv)
     bench_pin(0);
     hot(&b, "hot_512", 512);
     hot(&b, "hot_2048", 2048);
-    both(&b, "publish_aggregate_512", 512);
-    both(&b, "publish_aggregate_2048", 2048);
+    both(&b, "publish_aggregate_512", 512, false);
+    both(&b, "publish_aggregate_2048", 2048, false);
+    both(&b, "span_prepared_512", 512, true);
     return 0;
 }

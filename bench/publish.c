@@ -2,6 +2,7 @@
 /*
  * publish: what a producer pays for one span: labels copied, hashed, handed over.
  *   one_producer     the owner's own thread; draining is not in the figure
+ *   prepared         the same by prepared identities: no copy of labels, no hash
  *   eight_producers  eight threads into their own rings, one owner aggregating; thread CPU time of
  *                    the producers over the spans that were taken, waits for room included
  */
@@ -95,6 +96,53 @@ static void one_producer(const struct bench *b)
     const uint64_t allocations = heap.allocations - before;
     bench_report(b, "one_producer", "ns_per_span", "ns", BENCH_LOWER, values, (size_t)b->rounds);
     bench_report_one(b, "one_producer", "allocations", "count", (double)allocations);
+    input_free(&in);
+    weir_producer_free(p);
+    weir_stats_free(st);
+}
+
+static double prepared_round(struct weir_stats *st, struct weir_producer *p, const struct input *in,
+                             struct weir_stats_identity *const *ids)
+{
+    enum { BURST = 128 };
+    int64_t spent = 0;
+    for (size_t at = 0; at < SPANS; at += BURST) {
+        const int64_t from = bench_now_ns();
+        for (size_t k = at; k < at + BURST; k++) {
+            if (weir_stats_publish_identity(p, ids[in->order[k]], t0 + 1, in->durations[k],
+                                            k % 8 == 0, 0) != WEIR_OK)
+                abort();
+        }
+        spent += bench_now_ns() - from;
+        drain(st);
+    }
+    return (double)spent / SPANS;
+}
+
+static void prepared(const struct bench *b)
+{
+    struct bench_heap heap = {0};
+    const struct weir_stats_opts o = {.struct_size = sizeof o, .alloc = bench_alloc(&heap)};
+    struct weir_stats *st;
+    struct weir_producer *p;
+    if (weir_stats_new(&o, &st) || weir_producer_new(st, 0, WEIR_PRODUCER_OWNER, &p))
+        abort();
+    struct input in = input_make(st);
+    struct weir_stats_identity *ids[SETS];
+    const struct weir_source source = {.now_ns = t0};
+    for (size_t i = 0; i < SETS; i++) {
+        const struct weir_span s = bench_span(&in.labels[i], t0 + 1, 1, false);
+        if (weir_stats_identity_new(st, &source, &s, &ids[i]) != WEIR_OK)
+            abort();
+    }
+    double values[1000];
+    (void)prepared_round(st, p, &in, ids);
+    const uint64_t before = heap.allocations;
+    for (int r = 0; r < b->rounds; r++)
+        values[r] = prepared_round(st, p, &in, ids);
+    const uint64_t allocations = heap.allocations - before;
+    bench_report(b, "prepared", "ns_per_span", "ns", BENCH_LOWER, values, (size_t)b->rounds);
+    bench_report_one(b, "prepared", "allocations", "count", (double)allocations);
     input_free(&in);
     weir_producer_free(p);
     weir_stats_free(st);
@@ -197,6 +245,7 @@ int main(int argc, char **argv)
     struct bench b;
     bench_begin(&b, "publish", "What a producer pays for one span of 10 labels.", argc, argv);
     one_producer(&b);
+    prepared(&b);
     eight_producers(&b);
     return 0;
 }

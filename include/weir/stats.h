@@ -26,6 +26,7 @@ WEIR_BEGIN_DECLS
 
 struct weir_stats;
 struct weir_producer;
+struct weir_stats_identity;
 
 enum weir_profile {
     WEIR_PROFILE_ALL = 0,    /* every span counts but partial snapshots */
@@ -58,6 +59,7 @@ struct weir_stats_opts {
     /* Added dimensions, the same form: span attribute first, then resource attribute. */
     const char *const *dimensions;
     size_t dimension_count;
+    uint32_t max_identities; /* prepared at once; default 65,536 */
 };
 
 /* Errors: WEIR_EINVAL, WEIR_EFULL (more slots than WEIR_TAG_SLOTS_MAX), WEIR_ENOMEM. */
@@ -122,6 +124,36 @@ WEIR_API void weir_stats_drop(struct weir_producer *producer, uint64_t spans);
 WEIR_API WEIR_NODISCARD int weir_stats_publish(struct weir_producer *producer,
                                                const struct weir_source *source,
                                                const struct weir_span *spans, size_t count);
+
+/*
+ * Prepare a label set: the labels that span would have, coming from source, worked out and hashed
+ * once. Of span only what makes labels counts, and its measured and partial marks. The identity is
+ * good in every producer of the instance; it is freed by weir_stats_identity_free or with the
+ * instance. Threads: any.
+ * Errors: WEIR_EFULL (opts.max_identities; a freed one makes room at a later poll), WEIR_ENOMEM.
+ */
+WEIR_API WEIR_NODISCARD int weir_stats_identity_new(struct weir_stats *stats,
+                                                    const struct weir_source *source,
+                                                    const struct weir_span *span,
+                                                    struct weir_stats_identity **ret_identity);
+/* No thread publishes by it any more; what was published is kept. NULL is allowed. Threads: any. */
+WEIR_API void weir_stats_identity_free(struct weir_stats_identity *identity);
+
+enum weir_identity_flag {
+    WEIR_IDENTITY_ERROR = 1 << 0,
+    WEIR_IDENTITY_TOP_LEVEL = 1 << 1 /* nothing else says so: there is no trace around it */
+};
+
+/*
+ * Publish one span of a prepared label set that ended at end_ns, as weir_stats_publish would. Not
+ * between begin and commit. weight is as in struct weir_span: 0 means one.
+ * Errors: WEIR_EFULL (dropped and counted). Cost: one record of 48 bytes; no copy of labels and no
+ * hash. Never allocates. Threads: the producer's.
+ */
+WEIR_API WEIR_NODISCARD int weir_stats_publish_identity(struct weir_producer *producer,
+                                                        const struct weir_stats_identity *identity,
+                                                        int64_t end_ns, int64_t duration_ns,
+                                                        uint32_t flags, uint64_t weight);
 
 /*
  * Drain the inbox, then seal what is due. Cadence runs on mono_ns (CLOCK_MONOTONIC), labels on

@@ -53,7 +53,7 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
  */
 static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
 {
-    const char *const key = wr_record_key(rec);
+    const char *const key = wr_record_key_of(rec);
     struct wr_entry *e = wr_table_find(&s->table, rec->hash, key, rec->key_bytes);
     if (e)
         return e;
@@ -165,7 +165,7 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
     const bool here =
         w && (uint64_t)rec->end_ns - (uint64_t)w->start_ns < (uint64_t)s->opts.window_for_ns;
     if (!here || rec->klass != WR_CLASS_COUNTED || !e || e->slot.start_ns != w->start_ns ||
-        s->stopped || !wr_entry_is(e, rec->hash, wr_record_key(rec), rec->key_bytes)) {
+        s->stopped || !wr_entry_is(e, rec->hash, wr_record_key_of(rec), rec->key_bytes)) {
         book_slow(s, rec);
         return;
     }

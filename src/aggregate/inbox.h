@@ -36,9 +36,14 @@ enum wr_class {
     WR_CLASS_PAD      /* the rest of the ring before it wraps */
 };
 
-enum wr_record_flag { WR_RECORD_ERROR = 1 << 0, WR_RECORD_TOP_LEVEL = 1 << 1 };
+enum wr_record_flag {
+    WR_RECORD_ERROR = 1 << 0,
+    WR_RECORD_TOP_LEVEL = 1 << 1,
+    WR_RECORD_PREPARED = 1 << 7 /* of a counted record: a pointer to the key stands for the key */
+};
 
-/* Followed by key_bytes of key, padded to 8. Records begin on 8-byte boundaries. */
+/* Followed by key_bytes of key, padded to 8, or by a pointer to so many bytes, which stand until
+ * the record was drained. Records begin on 8-byte boundaries. */
 struct wr_record {
     uint32_t bytes; /* header, key and padding */
     uint16_t key_bytes;
@@ -50,9 +55,16 @@ struct wr_record {
     uint64_t weight;     /* units of 2^-20 */
 };
 
+/* Where a producer writes the key. */
 static inline char *wr_record_key(struct wr_record *r)
 {
     return (char *)(r + 1);
+}
+/* Where the owner reads the key of a counted record. */
+static inline const char *wr_record_key_of(const struct wr_record *r)
+{
+    const void *const behind = r + 1;
+    return r->flags & WR_RECORD_PREPARED ? *(const char *const *)behind : (const char *)behind;
 }
 
 /* Counted by producers, read by the owner: relaxed, each an independent total. */

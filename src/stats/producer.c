@@ -13,7 +13,6 @@ enum { RING_DEFAULT = 256 << 10, RING_MIN = 4096, RING_MAX = 64 << 20 };
 
 /* 2000-01-01T00:00:00Z; an earlier start is no time (contracts: wire §2.9). */
 static const int64_t year_2000_ns = INT64_C(946684800) * 1000000000;
-static const uint64_t weight_max = WEIR_WEIGHT_ONE << 20; /* contracts: rows §1 */
 
 int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flags,
                       struct weir_producer **ret_producer)
@@ -45,13 +44,6 @@ void weir_producer_free(struct weir_producer *producer)
     /* release: the counts and the last commit come first. */
     atomic_store_explicit(&producer->ring->closed, 1, memory_order_release);
     wr_free(a, producer, sizeof *producer);
-}
-
-static void count(_Atomic uint64_t *c, uint64_t n)
-{
-    /* One writer: load and store are enough, and no locked instruction is paid. */
-    atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
-                          memory_order_relaxed);
 }
 
 void weir_stats_begin(struct weir_producer *producer, const struct weir_source *source)
@@ -99,10 +91,10 @@ static uint64_t settle_weight(struct weir_producer *p, const struct weir_span *s
 {
     if (span->weight == 0)
         return WEIR_WEIGHT_ONE;
-    if (span->weight <= weight_max)
+    if (span->weight <= WR_WEIGHT_MAX)
         return span->weight;
     p->notes.weight_capped++;
-    return weight_max;
+    return WR_WEIGHT_MAX;
 }
 
 /* A metric that is 1, as the reference reads it (contracts: rows §3). */
@@ -124,7 +116,7 @@ static bool is_partial(const struct weir_span *span)
            (v->type == WEIR_VALUE_INT && v->v.i >= 0);
 }
 
-static uint8_t marks_of(const struct weir_span *span)
+unsigned wr_marks_of(const struct weir_span *span)
 {
     unsigned marks = 0;
     if (span->kind >= WEIR_KIND_SERVER && span->kind <= WEIR_KIND_CONSUMER)
@@ -137,7 +129,7 @@ static uint8_t marks_of(const struct weir_span *span)
         if (is_partial(span))
             marks |= WR_MARK_PARTIAL;
     }
-    return (uint8_t)marks;
+    return marks;
 }
 
 static int trace_grow(struct weir_producer *p)
@@ -157,13 +149,13 @@ static void count_notes(struct weir_producer *p)
 {
     struct wr_producer_counts *const c = &p->ring->counts;
     const struct wr_notes *const n = &p->notes;
-    count(&c->negative_duration, n->negative_duration);
-    count(&c->time_missing, n->time_missing);
-    count(&c->before_2000, n->before_2000);
-    count(&c->weight_capped, n->weight_capped);
-    count(&c->utf8_repaired, n->key.repaired);
-    count(&c->truncated, n->key.truncated);
-    count(&c->bad_status, n->key.bad_status);
+    wr_count(&c->negative_duration, n->negative_duration);
+    wr_count(&c->time_missing, n->time_missing);
+    wr_count(&c->before_2000, n->before_2000);
+    wr_count(&c->weight_capped, n->weight_capped);
+    wr_count(&c->utf8_repaired, n->key.repaired);
+    wr_count(&c->truncated, n->key.truncated);
+    wr_count(&c->bad_status, n->key.bad_status);
 }
 
 /* Room for any key, where there is so much; its own bound is worked out only near the ring's end.
@@ -203,7 +195,7 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
                             .parent_id = span->parent_id,
                             .service = service.ptr,
                             .service_bytes = (uint32_t)service.len,
-                            .marks = marks_of(span),
+                            .marks = (uint8_t)wr_marks_of(span),
                             .span_flags = span->flags};
     rec->klass = t->marks & WR_MARK_PARTIAL ? WR_CLASS_PARTIAL : WR_CLASS_COUNTED;
     wr_ring_advance(p->ring, rec);
@@ -223,7 +215,7 @@ int weir_stats_trace_end(struct weir_producer *producer)
 
 void weir_stats_commit(struct weir_producer *producer)
 {
-    count(&producer->ring->counts.received, producer->committable);
+    wr_count(&producer->ring->counts.received, producer->committable);
     producer->committable = 0;
     static const struct wr_notes none;
     if (memcmp(&producer->notes, &none, sizeof none) != 0) {
@@ -244,8 +236,8 @@ void weir_stats_abandon(struct weir_producer *producer)
 
 void weir_stats_drop(struct weir_producer *producer, uint64_t spans)
 {
-    count(&producer->ring->counts.received, spans);
-    count(&producer->ring->counts.inbox_full, spans);
+    wr_count(&producer->ring->counts.received, spans);
+    wr_count(&producer->ring->counts.inbox_full, spans);
 }
 
 int weir_stats_publish(struct weir_producer *producer, const struct weir_source *source,

@@ -10,7 +10,8 @@ enum {
     LATENESS_DEFAULT_S = 20,
     KEYS_DEFAULT = 100000,
     CORRECTIONS_DEFAULT = 512,
-    IDLE_DEFAULT = 6
+    IDLE_DEFAULT = 6,
+    IDENTITIES_DEFAULT = 65536
 };
 static const int64_t second_ns = INT64_C(1000000000);
 static const int64_t lateness_max_ns = INT64_C(7) * 24 * 3600 * 1000000000;
@@ -36,6 +37,8 @@ static int take_opts(const struct weir_stats_opts *from, struct weir_stats_opts 
         o.max_corrections = CORRECTIONS_DEFAULT;
     if (o.idle_windows == 0)
         o.idle_windows = IDLE_DEFAULT;
+    if (o.max_identities == 0)
+        o.max_identities = IDENTITIES_DEFAULT;
     if (o.window_for_ns < second_ns || o.window_for_ns > 24 * 3600 * second_ns ||
         o.lateness_for_ns < 0 || o.lateness_for_ns > lateness_max_ns ||
         o.profile > WEIR_PROFILE_DATADOG || o.late > WEIR_LATE_CORRECT)
@@ -89,6 +92,7 @@ int weir_stats_new(const struct weir_stats_opts *opts, struct weir_stats **ret_s
     st->block_bytes = block_bytes;
     st->profile = (enum weir_profile)o.profile;
     st->seed = o.seed;
+    st->max_identities = o.max_identities;
     r = wr_schema_init(&st->schema, &o);
     if (r == WEIR_OK) {
         r = shard_init(st, &o);
@@ -108,6 +112,7 @@ void weir_stats_free(struct weir_stats *stats)
     if (!stats)
         return;
     wr_shard_done(&stats->shard);
+    wr_identities_done(stats);
     wr_schema_done(&stats->schema);
     const struct weir_alloc alloc = stats->alloc;
     wr_free(&alloc, stats->block, stats->block_bytes);
@@ -120,7 +125,11 @@ const struct weir_tags *weir_stats_tags(const struct weir_stats *stats)
 
 size_t weir_stats_poll(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
 {
-    return wr_shard_poll(&stats->shard, wall_ns, mono_ns);
+    /* What was freed was last published by before that, so its records are drained here. */
+    struct wr_listed *const dead = wr_identities_collect(stats);
+    const size_t count = wr_shard_poll(&stats->shard, wall_ns, mono_ns);
+    wr_identities_release(stats, dead);
+    return count;
 }
 
 int64_t weir_stats_next_seal_for_ns(const struct weir_stats *stats, int64_t mono_ns)

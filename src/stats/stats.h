@@ -4,6 +4,7 @@
 /* stats, the inside: a schema over a shard, and the producers. */
 #include "aggregate/shard.h"
 #include "stats/key.h"
+#include "stats/registry.h"
 
 struct weir_stats {
     struct weir_alloc alloc;
@@ -11,6 +12,8 @@ struct weir_stats {
     uint64_t seed;
     struct wr_schema schema;
     struct wr_shard shard;
+    struct wr_registry identities;
+    uint32_t max_identities;
     void *block; /* the shard wants whole cache lines */
     size_t block_bytes;
 };
@@ -55,6 +58,30 @@ struct weir_producer {
     size_t parents_cap;
     struct wr_notes notes;
 };
+
+#define WR_WEIGHT_MAX (WEIR_WEIGHT_ONE << 20) /* contracts: rows §1 */
+
+/* One writer: load and store are enough, and no locked instruction is paid. */
+static inline void wr_count(_Atomic uint64_t *c, uint64_t n)
+{
+    atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+/* Does a span of these marks have a row (contracts: rows §3)? */
+static inline bool wr_is_eligible(enum weir_profile profile, unsigned marks, bool top_level)
+{
+    return profile != WEIR_PROFILE_DATADOG || top_level ||
+           (marks & (WR_MARK_MEASURED | WR_MARK_KIND)) != 0;
+}
+
+/* producer.c: what a span's attributes say of it. */
+unsigned wr_marks_of(const struct weir_span *span);
+
+/* identity.c: those that were freed and whose records were drained since. */
+struct wr_listed *wr_identities_collect(struct weir_stats *st);
+void wr_identities_release(struct weir_stats *st, struct wr_listed *dead);
+void wr_identities_done(struct weir_stats *st);
 
 /* trace.c: top level and eligibility of the open trace, written into its records. */
 int wr_trace_settle(struct weir_producer *p);

@@ -133,8 +133,7 @@ int wr_trace_settle(struct weir_producer *p)
             (t->marks & WR_MARK_TOP_LEVEL) || (!flags_only && computed_top_level(p, t));
         if (top)
             rec->flags |= WR_RECORD_TOP_LEVEL;
-        if (p->stats->profile == WEIR_PROFILE_DATADOG && rec->klass == WR_CLASS_COUNTED && !top &&
-            !(t->marks & (WR_MARK_MEASURED | WR_MARK_KIND)))
+        if (rec->klass == WR_CLASS_COUNTED && !wr_is_eligible(p->stats->profile, t->marks, top))
             rec->klass = WR_CLASS_INELIGIBLE;
     }
     return WEIR_OK;

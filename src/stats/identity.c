@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * identity: a label set prepared once: the key bytes and their hash. A record published by it
+ * carries a pointer to the key instead of a copy, so an identity that was freed stays until the
+ * owner has drained what its holders committed before. It points into no table: the owner finds
+ * the entry by hash and key as it does for any record, in each window and after recycling.
+ *
+ * Threads: an identity is immutable; any number of threads publish by it, each with a producer of
+ * its own.
+ */
+#include "base/hash.h"
+#include "stats/stats.h"
+
+struct weir_stats_identity {
+    struct wr_listed listed; /* first */
+    struct weir_stats *stats;
+    uint64_t hash;
+    size_t bytes;              /* of the block */
+    struct wr_key_notes notes; /* what the labels' repair had to do, each time anew */
+    bool mended;               /* notes are not all zero */
+    bool mark_partial;
+    bool eligible; /* also when it is not top level */
+    uint16_t key_bytes;
+    char key[];
+};
+
+int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *source,
+                            const struct weir_span *span, struct weir_stats_identity **ret_identity)
+{
+    if (wr_registry_claim(&stats->identities, stats->max_identities) != WEIR_OK)
+        return WEIR_EFULL;
+    const size_t most = sizeof(struct weir_stats_identity) + wr_key_bound(span);
+    struct weir_stats_identity *id = wr_alloc(&stats->alloc, most);
+    if (!id) {
+        wr_registry_unclaim(&stats->identities);
+        return WEIR_ENOMEM;
+    }
+    memset(id, 0, sizeof *id);
+    struct weir_bytes service;
+    id->key_bytes =
+        (uint16_t)wr_key_build(&stats->schema, span, source->lang, id->key, &service, &id->notes);
+    id->bytes = sizeof *id + id->key_bytes;
+    struct weir_stats_identity *const small = wr_realloc(&stats->alloc, id, most, id->bytes);
+    if (small)
+        id = small;
+    else
+        id->bytes = most; /* a heap that cannot shrink a block keeps it */
+    id->stats = stats;
+    id->hash = wr_hash(id->key, id->key_bytes, stats->seed);
+    const unsigned marks = wr_marks_of(span);
+    id->mark_partial = marks & WR_MARK_PARTIAL;
+    id->eligible = wr_is_eligible(stats->profile, marks, false);
+    id->mended = id->notes.repaired || id->notes.truncated || id->notes.bad_status;
+    wr_registry_push(&stats->identities, &id->listed);
+    *ret_identity = id;
+    return WEIR_OK;
+}
+
+void weir_stats_identity_free(struct weir_stats_identity *identity)
+{
+    if (identity)
+        wr_registry_mark(&identity->stats->identities, &identity->listed);
+}
+
+struct wr_listed *wr_identities_collect(struct weir_stats *st)
+{
+    return wr_registry_is_due(&st->identities, st->max_identities)
+               ? wr_registry_sweep(&st->identities)
+               : NULL;
+}
+
+void wr_identities_release(struct weir_stats *st, struct wr_listed *dead)
+{
+    while (dead) {
+        struct weir_stats_identity *const id = (struct weir_stats_identity *)(void *)dead;
+        dead = dead->next;
+        wr_free(&st->alloc, id, id->bytes);
+    }
+}
+
+void wr_identities_done(struct weir_stats *st)
+{
+    wr_identities_release(st, atomic_load_explicit(&st->identities.first, memory_order_acquire));
+}
+
+static WR_NOINLINE void count_mended(struct weir_producer *p, const struct wr_key_notes *n)
+{
+    struct wr_producer_counts *const c = &p->ring->counts;
+    wr_count(&c->utf8_repaired, n->repaired);
+    wr_count(&c->truncated, n->truncated);
+    wr_count(&c->bad_status, n->bad_status);
+}
+
+enum { RECORD_BYTES = sizeof(struct wr_record) + sizeof(const char *) };
+_Static_assert(RECORD_BYTES % 8 == 0, "records begin on 8-byte boundaries");
+
+int weir_stats_publish_identity(struct weir_producer *producer,
+                                const struct weir_stats_identity *identity, int64_t end_ns,
+                                int64_t duration_ns, uint32_t flags, uint64_t weight)
+{
+    struct wr_ring *const ring = producer->ring;
+    struct wr_producer_counts *const counts = &ring->counts;
+    WR_ASSERT(producer->trace_count == 0 && producer->committable == 0);
+    struct wr_record *rec = wr_ring_try_here(ring, RECORD_BYTES);
+    if (WR_UNLIKELY(!rec))
+        rec = wr_ring_reserve(ring, RECORD_BYTES);
+    if (WR_UNLIKELY(!rec)) {
+        weir_stats_drop(producer, 1);
+        return WEIR_EFULL;
+    }
+    if (WR_UNLIKELY(duration_ns < 0)) {
+        duration_ns = 0;
+        wr_count(&counts->negative_duration, 1);
+    }
+    if (WR_UNLIKELY(weight > WR_WEIGHT_MAX)) {
+        weight = WR_WEIGHT_MAX;
+        wr_count(&counts->weight_capped, 1);
+    }
+    if (WR_UNLIKELY(identity->mended))
+        count_mended(producer, &identity->notes);
+    const bool counted = identity->eligible || (flags & WEIR_IDENTITY_TOP_LEVEL);
+    rec->bytes = RECORD_BYTES;
+    rec->key_bytes = identity->key_bytes;
+    rec->klass = (uint8_t)(identity->mark_partial ? WR_CLASS_PARTIAL
+                           : counted              ? WR_CLASS_COUNTED
+                                                  : WR_CLASS_INELIGIBLE);
+    rec->flags =
+        (uint8_t)((flags & (WEIR_IDENTITY_ERROR | WEIR_IDENTITY_TOP_LEVEL)) | WR_RECORD_PREPARED);
+    rec->hash = identity->hash;
+    rec->end_ns = end_ns;
+    rec->duration_ns = duration_ns;
+    rec->weight = weight ? weight : WEIR_WEIGHT_ONE;
+    *(const char **)(void *)wr_record_key(rec) = identity->key;
+    wr_ring_advance(ring, rec);
+    wr_count(&counts->received, 1);
+    wr_ring_commit(ring, ring->at);
+    producer->trace_at = ring->at;
+    return WEIR_OK;
+}
+_Static_assert((int)WEIR_IDENTITY_ERROR == (int)WR_RECORD_ERROR &&
+                   (int)WEIR_IDENTITY_TOP_LEVEL == (int)WR_RECORD_TOP_LEVEL,
+               "a record takes the flags as they are");
