@@ -15,8 +15,14 @@
  * What was added becomes visible to the owner at commit, all of it or nothing, so that a payload
  * whose last byte is bad leaves no trace.
  *
+ * Or weir_stats_start runs the owner on a thread of its own, which hands the batches to a callback.
+ *
  * Threads: as each function says. The owner may be a producer too (WEIR_PRODUCER_OWNER).
- * Clocks: none inside. Time comes in as parameters.
+ * Clocks: none inside. Time comes in as parameters, and to the thread of weir_stats_start by a
+ * hook. Fork (Linux 4.14 and later): the child of a fork finds every instance empty and may publish
+ * at once, with the handles it inherited; it polls, or starts a thread, of its own. What the parent
+ * had taken in or left open is the parent's alone. What was allocated for it is not freed in the
+ * child.
  */
 #include <weir/base.h>
 #include <weir/batch.h>
@@ -65,7 +71,8 @@ struct weir_stats_opts {
 /* Errors: WEIR_EINVAL, WEIR_EFULL (more slots than WEIR_TAG_SLOTS_MAX), WEIR_ENOMEM. */
 WEIR_API WEIR_NODISCARD int weir_stats_new(const struct weir_stats_opts *opts,
                                            struct weir_stats **ret_stats);
-/* Producers must have been freed and batches released before. NULL is allowed. */
+/* Producers must have been freed and batches released before, and no thread be inside; a thread of
+ * weir_stats_start is stopped here. NULL is allowed. */
 WEIR_API void weir_stats_free(struct weir_stats *stats);
 
 /* The table of wanted tags for decoders; borrowed until weir_stats_free. Threads: any. */
@@ -79,6 +86,13 @@ enum weir_producer_flag {
  * Errors: WEIR_EINVAL, WEIR_ENOMEM, WEIR_EFULL (64 producers). */
 WEIR_API WEIR_NODISCARD int weir_producer_new(struct weir_stats *stats, size_t ring_bytes,
                                               uint32_t flags, struct weir_producer **ret_producer);
+/*
+ * The calling thread's own producer, made at the first call and freed at the thread's end or with
+ * the instance. Errors: as weir_producer_new, and WEIR_EFULL where the process has no room for a
+ * thread-specific key. Threads: any.
+ */
+WEIR_API WEIR_NODISCARD int weir_stats_producer(struct weir_stats *stats,
+                                                struct weir_producer **ret_producer);
 /* What was committed is still drained. NULL is allowed. Threads: the producer's. */
 WEIR_API void weir_producer_free(struct weir_producer *producer);
 
@@ -230,6 +244,33 @@ struct weir_stats_health {
 /* Threads: owner. */
 WEIR_API void weir_stats_get_health(const struct weir_stats *stats,
                                     struct weir_stats_health *ret_health);
+
+/*
+ * The owner on a thread of its own. Between start and stop the functions marked "Threads: owner"
+ * are its alone; the callbacks run on it and may call them.
+ */
+struct weir_stats_start_opts {
+    size_t struct_size; /* sizeof(struct weir_stats_start_opts) */
+    void *ctx;          /* for batch and health */
+    /* Each sealed batch, which is the callee's to release. Required. */
+    void (*batch)(void *ctx, struct weir_batch *batch);
+    /* After batches were handed over, and at the stop. May be NULL. */
+    void (*health)(void *ctx, const struct weir_stats_health *health);
+    /* Wall clock since the Unix epoch and a monotonic one. NULL: the system's. */
+    void (*clock)(void *clock_ctx, int64_t *ret_wall_ns, int64_t *ret_mono_ns);
+    void *clock_ctx;
+    int64_t poll_for_ns; /* 200 us .. 60 s: longest sleep while nothing comes; default 10 ms */
+};
+/* Errors: WEIR_EINVAL, WEIR_EBUSY (started already), WEIR_ENOMEM (no thread to be had).
+ * Threads: the owner's before, start and stop one at a time. */
+WEIR_API WEIR_NODISCARD int weir_stats_start(struct weir_stats *stats,
+                                             const struct weir_stats_start_opts *opts);
+/* Seal and hand over what is there, end the thread; not from a callback. What is committed later
+ * waits for the next poll or start. Nothing where nothing was started. */
+WEIR_API void weir_stats_stop(struct weir_stats *stats);
+/* Report now: returns when all that the calling thread had committed has been sealed and handed to
+ * the batch callback. Errors: WEIR_EINVAL (not started; from a callback). Threads: any. */
+WEIR_API WEIR_NODISCARD int weir_stats_flush(struct weir_stats *stats);
 
 WEIR_END_DECLS
 #endif

@@ -69,6 +69,7 @@ struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_byte
             return NULL;
     }
     b->shard = s;
+    b->generation = s->generation;
     b->next = NULL;
     b->info = (struct weir_batch_info){.for_ns = s->opts.window_for_ns, .shard = s->opts.number};
     b->keys_used = 0;
@@ -137,7 +138,8 @@ void wr_batch_reap(struct wr_shard *s)
     struct weir_batch *b = atomic_exchange_explicit(&s->given_back, NULL, memory_order_acquire);
     while (b) {
         struct weir_batch *const next = b->next;
-        wr_batch_recycle(s, b);
+        if (b->generation == s->generation) /* else from before a fork */
+            wr_batch_recycle(s, b);
         b = next;
     }
 }

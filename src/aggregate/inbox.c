@@ -8,7 +8,7 @@ void wr_inbox_init(struct wr_inbox *inbox, const struct weir_alloc *alloc)
     inbox->alloc = *alloc;
 }
 
-static void ring_free(struct wr_inbox *inbox, struct wr_ring *ring)
+void wr_ring_discard(struct wr_inbox *inbox, struct wr_ring *ring)
 {
     wr_free(&inbox->alloc, ring->bytes_block, ring->bytes_block_bytes);
     wr_free(&inbox->alloc, ring->block, ring->block_bytes);
@@ -19,7 +19,7 @@ void wr_inbox_done(struct wr_inbox *inbox)
     for (size_t i = 0; i < WR_RINGS_MAX; i++) {
         struct wr_ring *const ring = atomic_load_explicit(&inbox->rings[i], memory_order_acquire);
         if (ring)
-            ring_free(inbox, ring);
+            wr_ring_discard(inbox, ring);
     }
 }
 
@@ -45,23 +45,51 @@ static struct wr_ring *ring_make(struct wr_inbox *inbox, size_t capacity, uint32
     return ring;
 }
 
+static int ring_join(struct wr_inbox *inbox, struct wr_ring *ring)
+{
+    for (size_t i = 0; i < WR_RINGS_MAX; i++) {
+        struct wr_ring *none = NULL;
+        /* release: the owner that sees the pointer sees the ring made. */
+        if (atomic_compare_exchange_strong_explicit(&inbox->rings[i], &none, ring,
+                                                    memory_order_release, memory_order_relaxed))
+            return WEIR_OK;
+    }
+    return WEIR_EFULL;
+}
+
 int wr_ring_new(struct wr_inbox *inbox, size_t capacity, uint32_t flags, struct wr_ring **ret_ring)
 {
     WR_ASSERT((capacity & (capacity - 1)) == 0 && capacity >= 4096);
     struct wr_ring *const ring = ring_make(inbox, capacity, flags);
     if (!ring)
         return WEIR_ENOMEM;
-    for (size_t i = 0; i < WR_RINGS_MAX; i++) {
-        struct wr_ring *none = NULL;
-        /* release: the owner that sees the pointer sees the ring made. */
-        if (atomic_compare_exchange_strong_explicit(&inbox->rings[i], &none, ring,
-                                                    memory_order_release, memory_order_relaxed)) {
-            *ret_ring = ring;
-            return WEIR_OK;
-        }
-    }
-    ring_free(inbox, ring);
-    return WEIR_EFULL;
+    const int r = ring_join(inbox, ring);
+    if (r == WEIR_OK)
+        *ret_ring = ring;
+    else
+        wr_ring_discard(inbox, ring);
+    return r;
+}
+
+void wr_inbox_forget(struct wr_inbox *inbox)
+{
+    for (size_t i = 0; i < WR_RINGS_MAX; i++)
+        atomic_store_explicit(&inbox->rings[i], NULL, memory_order_relaxed);
+    atomic_store_explicit(&inbox->signals, NULL, memory_order_relaxed);
+    memset(&inbox->gone, 0, sizeof inbox->gone);
+}
+
+int wr_ring_rejoin(struct wr_inbox *inbox, struct wr_ring *ring)
+{
+    ring->at = 0;
+    ring->tail_own = 0;
+    ring->head_seen = 0;
+    ring->full_seen = 0;
+    atomic_store_explicit(&ring->tail, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->head, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->closed, 0, memory_order_relaxed);
+    memset(&ring->counts, 0, sizeof ring->counts);
+    return ring_join(inbox, ring);
 }
 
 /* Bytes that may be written from at on without passing the owner's head. */
@@ -188,7 +216,7 @@ bool wr_inbox_reap(struct wr_inbox *inbox, size_t ring_index)
         return false;
     fold_counts(&inbox->gone, &ring->counts);
     atomic_store_explicit(&inbox->rings[ring_index], NULL, memory_order_release);
-    ring_free(inbox, ring);
+    wr_ring_discard(inbox, ring);
     return true;
 }
 

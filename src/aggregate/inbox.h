@@ -112,8 +112,17 @@ struct wr_inbox {
 void wr_inbox_init(struct wr_inbox *inbox, const struct weir_alloc *alloc);
 void wr_inbox_done(struct wr_inbox *inbox); /* frees rings that are left */
 
+/* In a forked child: the rings are taken out, not freed, and the signals are the parent's. */
+void wr_inbox_forget(struct wr_inbox *inbox);
+
 /* Threads: any. WEIR_EFULL past WR_RINGS_MAX. capacity is a power of two >= 4096. */
 int wr_ring_new(struct wr_inbox *inbox, size_t capacity, uint32_t flags, struct wr_ring **ret_ring);
+
+/* A ring that was taken out comes back empty, with no counts. WEIR_EFULL past WR_RINGS_MAX: then it
+ * is empty and stays outside. Threads: producer. */
+int wr_ring_rejoin(struct wr_inbox *inbox, struct wr_ring *ring);
+/* Free a ring that is in no inbox. */
+void wr_ring_discard(struct wr_inbox *inbox, struct wr_ring *ring);
 
 /*
  * Room for a record of up to bytes bytes (header included), contiguous; NULL when there is none.

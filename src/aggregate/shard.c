@@ -142,11 +142,13 @@ static int reserve_make(struct wr_shard *s)
     return WEIR_OK;
 }
 
-int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
+static void owner_done(struct wr_shard *s);
+
+static int owner_init(struct wr_shard *s)
 {
-    memset(s, 0, sizeof *s);
-    s->opts = *opts;
-    wr_inbox_init(&s->inbox, &opts->alloc);
+    const struct wr_shard_opts *const opts = &s->opts;
+    const size_t from = offsetof(struct wr_shard, generation);
+    memset((char *)s + from, 0, sizeof *s - from);
     const struct weir_sketch_opts sketch = {
         .struct_size = sizeof sketch, .alloc = opts->alloc, .grid = WEIR_GRID_NS};
     int r = wr_table_init(&s->table, &opts->alloc, opts->max_keys);
@@ -157,7 +159,27 @@ int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
     if (r == WEIR_OK)
         r = reserve_make(s);
     if (r != WEIR_OK)
-        wr_shard_done(s);
+        owner_done(s);
+    return r;
+}
+
+int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
+{
+    s->opts = *opts;
+    wr_inbox_init(&s->inbox, &opts->alloc);
+    const int r = owner_init(s);
+    if (r != WEIR_OK)
+        wr_inbox_done(&s->inbox);
+    return r;
+}
+
+int wr_shard_restart(struct wr_shard *s, const struct wr_shard_opts *opts, uint64_t generation)
+{
+    const uint64_t was = s->generation;
+    s->opts.overflow_key = opts->overflow_key;
+    const int r = owner_init(s);
+    s->opts.overflow_key = NULL;
+    s->generation = r == WEIR_OK ? generation : was;
     return r;
 }
 
@@ -167,7 +189,7 @@ static void slots_forget(struct wr_shard *s, struct wr_windows *list)
         wr_shard_clear_window(s, list->at[i]);
 }
 
-void wr_shard_done(struct wr_shard *s)
+static void owner_done(struct wr_shard *s)
 {
     wr_batch_reap(s);
     slots_forget(s, &s->corrections);
@@ -189,6 +211,11 @@ void wr_shard_done(struct wr_shard *s)
     wr_table_done(&s->table);
     weir_sketch_pool_free(s->pool);
     s->pool = NULL;
+}
+
+void wr_shard_done(struct wr_shard *s)
+{
+    owner_done(s);
     wr_inbox_done(&s->inbox);
 }
 

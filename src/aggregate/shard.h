@@ -68,6 +68,8 @@ struct wr_shard_totals {
 struct wr_shard {
     struct wr_shard_opts opts;
     struct wr_inbox inbox;
+    /* From here on it is the owner's. */
+    uint64_t generation; /* of the process, see wr_shard_restart */
     struct wr_table table;
     struct weir_sketch_pool *pool;
     struct wr_windows open;        /* in time */
@@ -92,6 +94,9 @@ struct wr_shard {
 
 int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts);
 void wr_shard_done(struct wr_shard *s);
+/* What the owner had is forgotten, not freed: a fork may have caught it in the middle of anything.
+ * Batches of before belong to nobody. On failure the generation is as it was: try again. */
+int wr_shard_restart(struct wr_shard *s, const struct wr_shard_opts *opts, uint64_t generation);
 
 size_t wr_shard_poll(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns);
 void wr_shard_seal_all(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns);
@@ -124,6 +129,7 @@ struct wr_row {
 };
 struct weir_batch {
     struct wr_shard *shard;
+    uint64_t generation; /* of the shard that made it */
     struct weir_batch *next;
     struct weir_batch_info info;
     struct wr_row *rows; /* info.rows in use */

@@ -98,6 +98,7 @@ int weir_stats_publish_identity(struct weir_producer *producer,
                                 const struct weir_stats_identity *identity, int64_t end_ns,
                                 int64_t duration_ns, uint32_t flags, uint64_t weight)
 {
+    wr_producer_check(producer);
     struct wr_ring *const ring = producer->ring;
     struct wr_producer_counts *const counts = &ring->counts;
     WR_ASSERT(producer->trace_count == 0 && producer->committable == 0);

@@ -25,6 +25,7 @@ int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flag
     if (!p)
         return WEIR_ENOMEM;
     p->stats = stats;
+    p->generation = wr_stats_generation(stats);
     const int r = wr_ring_new(&stats->shard.inbox, wr_pow2_ceil(ring_bytes), flags, &p->ring);
     if (r != WEIR_OK) {
         wr_free(&stats->alloc, p, sizeof *p);
@@ -38,16 +39,26 @@ void weir_producer_free(struct weir_producer *producer)
 {
     if (!producer)
         return;
-    const struct weir_alloc *const a = &producer->stats->alloc;
-    wr_free(a, producer->trace, producer->trace_cap * sizeof *producer->trace);
-    wr_free(a, producer->parents, producer->parents_cap * sizeof *producer->parents);
-    /* release: the counts and the last commit come first. */
-    atomic_store_explicit(&producer->ring->closed, 1, memory_order_release);
-    wr_free(a, producer, sizeof *producer);
+    struct weir_stats *const st = producer->stats;
+    if (producer->generation == wr_stats_generation(st)) {
+        wr_free(&st->alloc, producer->trace, producer->trace_cap * sizeof *producer->trace);
+        wr_free(&st->alloc, producer->parents, producer->parents_cap * sizeof *producer->parents);
+        /* release: the counts and the last commit come first. */
+        atomic_store_explicit(&producer->ring->closed, 1, memory_order_release);
+    } else { /* of before a fork, and in no inbox here */
+        wr_ring_discard(&st->shard.inbox, producer->ring);
+    }
+    if (producer->automatic) { /* the list frees it */
+        (void)pthread_setspecific(st->producer_key, NULL);
+        wr_registry_mark(&st->producers, &producer->listed);
+    } else {
+        wr_free(&st->alloc, producer, sizeof *producer);
+    }
 }
 
 void weir_stats_begin(struct weir_producer *producer, const struct weir_source *source)
 {
+    wr_producer_check(producer);
     WR_ASSERT(producer->trace_count == 0);
     producer->source = *source;
     producer->trace_at = producer->ring->at;
@@ -215,6 +226,7 @@ int weir_stats_trace_end(struct weir_producer *producer)
 
 void weir_stats_commit(struct weir_producer *producer)
 {
+    wr_producer_check(producer); /* what a fork interrupted is the parent's */
     wr_count(&producer->ring->counts.received, producer->committable);
     producer->committable = 0;
     static const struct wr_notes none;
@@ -227,6 +239,7 @@ void weir_stats_commit(struct weir_producer *producer)
 
 void weir_stats_abandon(struct weir_producer *producer)
 {
+    wr_producer_check(producer);
     producer->trace_count = 0;
     producer->committable = 0;
     producer->notes = (struct wr_notes){0};
@@ -236,6 +249,7 @@ void weir_stats_abandon(struct weir_producer *producer)
 
 void weir_stats_drop(struct weir_producer *producer, uint64_t spans)
 {
+    wr_producer_check(producer);
     wr_count(&producer->ring->counts.received, spans);
     wr_count(&producer->ring->counts.inbox_full, spans);
 }

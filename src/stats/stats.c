@@ -71,6 +71,34 @@ static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
     };
     const int r = wr_shard_init(&st->shard, &shard);
     st->shard.opts.overflow_key = NULL;
+    st->shard.generation = st->generation;
+    return r;
+}
+
+int wr_stats_restart_shard(struct weir_stats *st, uint64_t generation)
+{
+    char key[WR_KEY_OVERFLOW_MAX];
+    (void)wr_key_overflow(&st->schema, key, sizeof key);
+    struct wr_shard_opts shard = st->shard.opts;
+    shard.overflow_key = key;
+    return wr_shard_restart(&st->shard, &shard, generation);
+}
+
+static int stats_init(struct weir_stats *st, const struct weir_stats_opts *o)
+{
+    st->fork_word = wr_fork_word_new();
+    if (!st->fork_word)
+        return WEIR_ENOMEM;
+    st->generation = 1;
+    atomic_store_explicit(&st->fork_word->value, st->generation, memory_order_release);
+    int r = wr_schema_init(&st->schema, o);
+    if (r == WEIR_OK) {
+        r = shard_init(st, o);
+        if (r != WEIR_OK)
+            wr_schema_done(&st->schema);
+    }
+    if (r != WEIR_OK)
+        wr_fork_word_free(st->fork_word);
     return r;
 }
 
@@ -93,16 +121,12 @@ int weir_stats_new(const struct weir_stats_opts *opts, struct weir_stats **ret_s
     st->profile = (enum weir_profile)o.profile;
     st->seed = o.seed;
     st->max_identities = o.max_identities;
-    r = wr_schema_init(&st->schema, &o);
-    if (r == WEIR_OK) {
-        r = shard_init(st, &o);
-        if (r != WEIR_OK)
-            wr_schema_done(&st->schema);
-    }
+    r = stats_init(st, &o);
     if (r != WEIR_OK) {
         wr_free(&alloc, block, block_bytes);
         return r;
     }
+    wr_thread_producers_init(st);
     *ret_stats = st;
     return WEIR_OK;
 }
@@ -111,9 +135,15 @@ void weir_stats_free(struct weir_stats *stats)
 {
     if (!stats)
         return;
-    wr_shard_done(&stats->shard);
+    weir_stats_stop(stats);
+    wr_thread_producers_done(stats);
+    if (stats->shard.generation == stats->generation)
+        wr_shard_done(&stats->shard);
+    else /* a child that never had an owner: its parent's state is not touched */
+        wr_inbox_done(&stats->shard.inbox);
     wr_identities_done(stats);
     wr_schema_done(&stats->schema);
+    wr_fork_word_free(stats->fork_word);
     const struct weir_alloc alloc = stats->alloc;
     wr_free(&alloc, stats->block, stats->block_bytes);
 }
@@ -125,6 +155,9 @@ const struct weir_tags *weir_stats_tags(const struct weir_stats *stats)
 
 size_t weir_stats_poll(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
 {
+    if (!wr_stats_owner_ready(stats))
+        return 0;
+    wr_thread_producers_sweep(stats);
     /* What was freed was last published by before that, so its records are drained here. */
     struct wr_listed *const dead = wr_identities_collect(stats);
     const size_t count = wr_shard_poll(&stats->shard, wall_ns, mono_ns);
@@ -132,28 +165,37 @@ size_t weir_stats_poll(struct weir_stats *stats, int64_t wall_ns, int64_t mono_n
     return count;
 }
 
+/* false in a forked child that has not polled yet: the shard is the parent's. */
+static bool is_own(const struct weir_stats *st)
+{
+    return st->shard.generation ==
+           atomic_load_explicit(&st->fork_word->value, memory_order_acquire);
+}
+
 int64_t weir_stats_next_seal_for_ns(const struct weir_stats *stats, int64_t mono_ns)
 {
-    return wr_shard_next_seal_for_ns(&stats->shard, mono_ns);
+    return is_own(stats) ? wr_shard_next_seal_for_ns(&stats->shard, mono_ns) : 0;
 }
 
 struct weir_batch *weir_stats_take_batch(struct weir_stats *stats)
 {
-    return wr_shard_take_batch(&stats->shard);
+    return wr_stats_owner_ready(stats) ? wr_shard_take_batch(&stats->shard) : NULL;
 }
 
 void weir_stats_seal_all(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
 {
-    wr_shard_seal_all(&stats->shard, wall_ns, mono_ns);
+    if (wr_stats_owner_ready(stats))
+        wr_shard_seal_all(&stats->shard, wall_ns, mono_ns);
 }
 
 size_t weir_stats_snapshot(struct weir_stats *stats, struct weir_batch **batches, size_t cap)
 {
-    return wr_shard_snapshot(&stats->shard, batches, cap);
+    return wr_stats_owner_ready(stats) ? wr_shard_snapshot(&stats->shard, batches, cap) : 0;
 }
 
 void weir_stats_signal(struct weir_stats *stats, struct weir_signal_node *node)
 {
+    (void)wr_stats_generation(stats);
     wr_inbox_push_signal(&stats->shard.inbox, node);
 }
 
@@ -185,6 +227,10 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
 {
     const struct wr_shard *const s = &stats->shard;
     struct weir_stats_health h = {0};
+    if (!is_own(stats)) {
+        *ret_health = h;
+        return;
+    }
     add_window(&h, &s->totals.sum);
     for (size_t i = 0; i < s->open.count; i++)
         add_window(&h, &s->open.at[i]->counts);

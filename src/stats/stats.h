@@ -3,8 +3,10 @@
 #define WR_STATS_STATS_H
 /* stats, the inside: a schema over a shard, and the producers. */
 #include "aggregate/shard.h"
+#include "base/fork.h"
 #include "stats/key.h"
 #include "stats/registry.h"
+#include "stats/runner.h"
 
 struct weir_stats {
     struct weir_alloc alloc;
@@ -14,6 +16,12 @@ struct weir_stats {
     struct wr_shard shard;
     struct wr_registry identities;
     uint32_t max_identities;
+    struct wr_fork_word *fork_word; /* generation; 0 in a child that nobody cleaned yet */
+    uint64_t generation;
+    struct wr_registry producers; /* those that belong to threads */
+    pthread_key_t producer_key;
+    bool has_producer_key;
+    struct wr_runner runner;
     void *block; /* the shard wants whole cache lines */
     size_t block_bytes;
 };
@@ -46,6 +54,9 @@ struct wr_notes {
 };
 
 struct weir_producer {
+    struct wr_listed listed; /* first; where it is a thread's own */
+    bool automatic;
+    uint64_t generation; /* of the process that may use ring */
     struct weir_stats *stats;
     struct wr_ring *ring;
     struct weir_source source;
@@ -74,6 +85,29 @@ static inline bool wr_is_eligible(enum weir_profile profile, unsigned marks, boo
     return profile != WEIR_PROFILE_DATADOG || top_level ||
            (marks & (WR_MARK_MEASURED | WR_MARK_KIND)) != 0;
 }
+
+/* fork.c: the process's generation; a forked child is cleaned first. */
+uint64_t wr_stats_generation(struct weir_stats *st);
+/* Owner's functions ask first. false: no memory to begin again in a child. */
+bool wr_stats_owner_ready(struct weir_stats *st);
+/* Bring a producer of before the fork into this process, empty. WEIR_EFULL: too many producers; it
+ * is empty all the same, and nobody drains it until it is tried again. */
+int wr_producer_renew(struct weir_producer *p);
+static inline void wr_producer_check(struct weir_producer *p)
+{
+    /* acquire: who finds a generation finds what the cleaning did. */
+    if (WR_UNLIKELY(p->generation !=
+                    atomic_load_explicit(&p->stats->fork_word->value, memory_order_acquire)))
+        WR_IGNORE(wr_producer_renew(p));
+}
+
+/* stats.c */
+int wr_stats_restart_shard(struct weir_stats *st, uint64_t generation);
+
+/* thread.c: the producers of threads. */
+void wr_thread_producers_init(struct weir_stats *st);
+void wr_thread_producers_sweep(struct weir_stats *st);
+void wr_thread_producers_done(struct weir_stats *st);
 
 /* producer.c: what a span's attributes say of it. */
 unsigned wr_marks_of(const struct weir_span *span);
