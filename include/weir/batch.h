@@ -26,7 +26,8 @@ struct weir_batch;
     X(ID_ZERO, "id_zero")             /* trace or span id 0: the whole trace goes */               \
     X(FOREIGN_TRACE, "foreign_trace") /* a span of another trace in the group: all of it goes */   \
     X(MEMORY, "memory")               /* no memory for entry, slot or sketch */                    \
-    X(CLEARED, "cleared")             /* CLEAR threw the open windows away */
+    X(CLEARED, "cleared")             /* CLEAR threw the open windows away */                      \
+    X(TABLE_FULL, "table_full")       /* no key is idle, and the cap's policy is to drop */
 
 enum weir_drop {
 #define WEIR_DROP_ENUM(name, text) WEIR_DROP_##name,

@@ -45,6 +45,16 @@ enum weir_late {
     WEIR_LATE_CORRECT   /* a batch of its own with the true start, counted late */
 };
 
+/* What becomes of a new key when the table is full of keys that have spans in open windows. */
+enum weir_cap {
+    /* Into the overflow row; and once it was surely hit there more often in a window than the least
+     * hit key of the table, that one's rows are folded into the overflow row and it has its place.
+     */
+    WEIR_CAP_HEAVY = 0,
+    WEIR_CAP_FIRST, /* into the overflow row: first come */
+    WEIR_CAP_DROP   /* dropped, counted table_full */
+};
+
 /* Zero or NULL in any field means its default. Fields are only ever appended. */
 struct weir_stats_opts {
     size_t struct_size;      /* sizeof(struct weir_stats_opts) */
@@ -66,6 +76,7 @@ struct weir_stats_opts {
     const char *const *dimensions;
     size_t dimension_count;
     uint32_t max_identities; /* prepared at once; default 65,536 */
+    uint32_t cap;            /* enum weir_cap */
 };
 
 /* Errors: WEIR_EINVAL, WEIR_EFULL (more slots than WEIR_TAG_SLOTS_MAX), WEIR_ENOMEM. */
@@ -161,7 +172,7 @@ enum weir_identity_flag {
 /*
  * Publish one span of a prepared label set that ended at end_ns, as weir_stats_publish would. Not
  * between begin and commit. weight is as in struct weir_span: 0 means one.
- * Errors: WEIR_EFULL (dropped and counted). Cost: one record of 48 bytes; no copy of labels and no
+ * Errors: WEIR_EFULL (dropped and counted). Cost: one record of 56 bytes; no copy of labels and no
  * hash. Never allocates. Threads: the producer's.
  */
 WEIR_API WEIR_NODISCARD int weir_stats_publish_identity(struct weir_producer *producer,
@@ -240,6 +251,10 @@ struct weir_stats_health {
     uint64_t table_bytes;
     uint64_t pool_sketches; /* spares */
     uint64_t inbox_bytes;   /* committed, not yet drained */
+    /* Of the cap. displaced is a total: keys that gave their place to heavier ones. */
+    uint64_t displaced;
+    uint64_t
+        newcomers; /* keys that found the table full, in the newest window that had any; +-3 % */
 };
 /* Threads: owner. */
 WEIR_API void weir_stats_get_health(const struct weir_stats *stats,
@@ -271,6 +286,16 @@ WEIR_API void weir_stats_stop(struct weir_stats *stats);
 /* Report now: returns when all that the calling thread had committed has been sealed and handed to
  * the batch callback. Errors: WEIR_EINVAL (not started; from a callback). Threads: any. */
 WEIR_API WEIR_NODISCARD int weir_stats_flush(struct weir_stats *stats);
+
+#define WEIR_NEWCOMERS_TOP 10
+/*
+ * Of the keys that found the table full, in the newest window that had any, the rank-th (0 first)
+ * of the WEIR_NEWCOMERS_TOP most hit: its labels, as weir_batch_get_labels gives them, and what it
+ * was hit at least, in units of 2^-20. Returns how many labels there are; 0: no such rank. The
+ * labels are borrowed until the next poll. Threads: owner.
+ */
+WEIR_API size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank,
+                                        uint64_t *ret_hits, struct weir_label *labels, size_t cap);
 
 WEIR_END_DECLS
 #endif

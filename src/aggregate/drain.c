@@ -6,7 +6,7 @@
 #include "aggregate/window.h"
 
 /* How far apart the stages of the drain are, in records (contracts: engine §2.1: 8 was best). */
-enum { STAGE = 8, FLIGHTS = 64, LINE = 64 };
+enum { STAGE = 8, FLIGHTS = 64, LINE = 64, WALK_PER_RECORD = 4 };
 
 static void drop(struct wr_window *w, enum weir_drop reason)
 {
@@ -49,6 +49,26 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
     return wr_window_get(s, &s->open, oldest, 0);
 }
 
+/* A record whose key found the table full of live ones: its place there by now, or NULL. */
+static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, const struct wr_record *rec,
+                                             const char *key)
+{
+    if (!s->newcomers)
+        s->newcomers = wr_alloc_zero(&s->opts.alloc, sizeof *s->newcomers);
+    if (!s->newcomers)
+        return NULL; /* then it is one of many, unknown */
+    s->cold.credit += WALK_PER_RECORD;
+    const uint64_t bound =
+        wr_newcomers_add(s->newcomers, rec->hash, key, rec->key_bytes, rec->weight);
+    struct wr_entry *e;
+    if (s->opts.cap != WEIR_CAP_HEAVY || !wr_displace(s, bound) ||
+        wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e) != WEIR_OK)
+        return NULL;
+    wr_newcomers_forget(s->newcomers, rec->hash);
+    e->credit = bound - rec->weight; /* that much of it is in the overflow row */
+    return e;
+}
+
 /* The entry of a record; the overflow entry when the table is full of live ones. NULL: no memory.
  */
 static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
@@ -58,8 +78,10 @@ static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
     if (e)
         return e;
     const int r = wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e);
-    if (r == WEIR_EFULL)
-        return s->overflow;
+    if (r == WEIR_EFULL) {
+        e = newcomer(s, rec, key);
+        return e ? e : s->overflow;
+    }
     return r == WEIR_OK ? e : NULL;
 }
 
@@ -148,6 +170,10 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
         return;
     }
     struct wr_entry *const e = entry_of(s, rec);
+    if (e == s->overflow && s->opts.cap == WEIR_CAP_DROP) {
+        drop(w, WEIR_DROP_TABLE_FULL);
+        return;
+    }
     struct wr_slot *const slot = e ? wr_slot_get(s, e, w) : NULL;
     if (!slot || slot_add(s, e, slot, rec) != WEIR_OK) {
         drop(w, WEIR_DROP_MEMORY);
@@ -158,6 +184,20 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
     w->counts.future += future;
 }
 
+/* Is e the record's entry? A prepared key that was compared once is known by its number: that, and
+ * not the compare, is what the record and the entry have in the cache. */
+static bool is_entry_of(struct wr_entry *e, const struct wr_record *rec)
+{
+    const struct wr_prepared *const p = wr_record_prepared(rec);
+    if (p && e->prepared == p->number)
+        return true;
+    if (!wr_entry_is(e, rec->hash, wr_record_key_of(rec), rec->key_bytes))
+        return false;
+    if (p)
+        e->prepared = p->number;
+    return true;
+}
+
 /* The common case: a counted record of the current window whose entry has its slot already. */
 static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
 {
@@ -165,7 +205,7 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
     const bool here =
         w && (uint64_t)rec->end_ns - (uint64_t)w->start_ns < (uint64_t)s->opts.window_for_ns;
     if (!here || rec->klass != WR_CLASS_COUNTED || !e || e->slot.start_ns != w->start_ns ||
-        s->stopped || !wr_entry_is(e, rec->hash, wr_record_key_of(rec), rec->key_bytes)) {
+        s->stopped || !is_entry_of(e, rec)) {
         book_slow(s, rec);
         return;
     }
@@ -190,7 +230,8 @@ static void stage_entry(struct wr_shard *s, struct flight *f)
         return;
     WR_PREFETCH_W(f->entry);
     /* The whole key is compared, so all of its lines; a very long one fetches the rest itself. */
-    const size_t end = sizeof *f->entry + f->rec->key_bytes;
+    const size_t end =
+        sizeof *f->entry + (wr_record_prepared(f->rec) ? 0u : (size_t)f->rec->key_bytes);
     for (size_t at = LINE; at < end && at < 6 * LINE; at += LINE)
         WR_PREFETCH((const char *)f->entry + at);
 }

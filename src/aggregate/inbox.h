@@ -39,11 +39,11 @@ enum wr_class {
 enum wr_record_flag {
     WR_RECORD_ERROR = 1 << 0,
     WR_RECORD_TOP_LEVEL = 1 << 1,
-    WR_RECORD_PREPARED = 1 << 7 /* of a counted record: a pointer to the key stands for the key */
+    WR_RECORD_PREPARED = 1 << 7 /* of a counted record: struct wr_prepared stands for the key */
 };
 
-/* Followed by key_bytes of key, padded to 8, or by a pointer to so many bytes, which stand until
- * the record was drained. Records begin on 8-byte boundaries. */
+/* Followed by key_bytes of key, padded to 8, or by a struct wr_prepared. Records begin on 8-byte
+ * boundaries. */
 struct wr_record {
     uint32_t bytes; /* header, key and padding */
     uint16_t key_bytes;
@@ -55,16 +55,28 @@ struct wr_record {
     uint64_t weight;     /* units of 2^-20 */
 };
 
+/* A key that many records share, in their place. */
+struct wr_prepared {
+    const char *key; /* stands until the record was drained */
+    uint64_t number; /* of this key in this process, and of no other; not 0 */
+};
+
 /* Where a producer writes the key. */
 static inline char *wr_record_key(struct wr_record *r)
 {
     return (char *)(r + 1);
 }
+static inline const struct wr_prepared *wr_record_prepared(const struct wr_record *r)
+{
+    const void *const behind = r + 1;
+    return r->flags & WR_RECORD_PREPARED ? behind : NULL;
+}
 /* Where the owner reads the key of a counted record. */
 static inline const char *wr_record_key_of(const struct wr_record *r)
 {
+    const struct wr_prepared *const p = wr_record_prepared(r);
     const void *const behind = r + 1;
-    return r->flags & WR_RECORD_PREPARED ? *(const char *const *)behind : (const char *)behind;
+    return p ? p->key : behind;
 }
 
 /* Counted by producers, read by the owner: relaxed, each an independent total. */

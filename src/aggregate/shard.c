@@ -26,6 +26,9 @@ static void set_current(struct wr_shard *s, int64_t now_ns)
     s->now_ns = now_ns;
     s->current_start_ns = wr_window_align(s, now_ns);
     s->current = NULL;
+    if (s->newcomers)
+        wr_newcomers_turn(s->newcomers);
+    wr_cold_reset(s);
 }
 
 /* Take the time in. true when the current window has changed. */
@@ -206,8 +209,10 @@ static void owner_done(struct wr_shard *s)
     wr_windows_done(s, &s->spare_windows);
     wr_slots_done(s);
     if (s->overflow)
-        wr_free(&s->opts.alloc, s->overflow->block, s->overflow->block_bytes);
+        wr_entry_free(&s->opts.alloc, s->overflow);
     s->overflow = NULL;
+    wr_free(&s->opts.alloc, s->newcomers, sizeof *s->newcomers);
+    s->newcomers = NULL;
     wr_table_done(&s->table);
     weir_sketch_pool_free(s->pool);
     s->pool = NULL;
@@ -227,7 +232,7 @@ static bool window_check(const struct wr_window *w)
     for (size_t k = 0; k < w->touched_count; k++) {
         struct wr_entry *const e = w->touched[k];
         const struct wr_slot *const slot = wr_slot_find(e, w->start_ns);
-        if (!slot)
+        if (!slot || *wr_slot_touched_at(e, w->start_ns) != k)
             return false;
         key_bytes += e->key_bytes;
         hits += slot->hits;

@@ -13,7 +13,9 @@
  *
  * Threads: all functions are the owner's, but wr_batch_give (any) and the inbox's.
  */
+#include "aggregate/displace.h"
 #include "aggregate/inbox.h"
+#include "aggregate/newcomers.h"
 #include "aggregate/table.h"
 
 #include <weir/batch.h>
@@ -44,6 +46,7 @@ struct wr_shard_opts {
     int64_t window_for_ns;
     int64_t lateness_for_ns; /* a multiple of window_for_ns */
     enum weir_late late;
+    enum weir_cap cap;
     size_t max_keys;
     size_t max_corrections;
     uint32_t idle_windows;
@@ -63,6 +66,7 @@ struct wr_shard_totals {
     uint64_t sealed_batches;
     uint64_t seal_failed;
     uint64_t expunged;
+    uint64_t displaced;
 };
 
 struct wr_shard {
@@ -72,10 +76,12 @@ struct wr_shard {
     uint64_t generation; /* of the process, see wr_shard_restart */
     struct wr_table table;
     struct weir_sketch_pool *pool;
-    struct wr_windows open;        /* in time */
-    struct wr_windows corrections; /* late: correct */
-    struct wr_window *current;     /* in open, or NULL until its first record */
-    struct wr_entry *overflow;     /* outside the table */
+    struct wr_windows open;         /* in time */
+    struct wr_windows corrections;  /* late: correct */
+    struct wr_window *current;      /* in open, or NULL until its first record */
+    struct wr_entry *overflow;      /* outside the table */
+    struct wr_newcomers *newcomers; /* NULL until the table was full */
+    struct wr_cold cold;
     struct wr_old_slot *spare_slots;
     struct wr_windows spare_windows; /* unsorted; capacity of touched kept */
     bool started;

@@ -18,7 +18,7 @@ int wr_table_init(struct wr_table *t, const struct weir_alloc *alloc, size_t max
 static void entry_free(struct wr_table *t, struct wr_entry *e)
 {
     t->bytes -= e->block_bytes;
-    wr_free(&t->alloc, e->block, e->block_bytes);
+    wr_entry_free(&t->alloc, e);
 }
 
 void wr_table_done(struct wr_table *t)
@@ -119,7 +119,7 @@ static void unplace(struct wr_table *t, const struct wr_entry *e)
 }
 
 /* The owner's drain holds pointers ahead of time (to prefetch), so the block stays until bury; its
- * key length can match no record. */
+ * key length, and no identity, can match a record. */
 static void recycle(struct wr_table *t)
 {
     struct wr_entry *const e = t->idle_first;
@@ -127,6 +127,7 @@ static void recycle(struct wr_table *t)
     idle_unlink(t, e);
     t->size--;
     e->key_bytes = UINT32_MAX;
+    e->prepared = 0;
     e->idle_next = t->graveyard;
     t->graveyard = e;
 }
@@ -153,11 +154,26 @@ struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, co
                            .slot = {.start_ns = WR_NO_WINDOW},
                            .key_bytes = (uint32_t)key_bytes,
                            .last_start_ns = WR_NO_WINDOW,
-                           .block = block,
-                           .block_bytes = block_bytes};
+                           .block_bytes = (uint32_t)block_bytes,
+                           .block_before = (uint8_t)((char *)e - (char *)block)};
     if (key_bytes)
         memcpy(wr_entry_key(e), key, key_bytes);
     return e;
+}
+
+void wr_entry_free(const struct weir_alloc *alloc, struct wr_entry *e)
+{
+    const size_t bytes = e->block_bytes;
+    wr_free(alloc, (char *)e - e->block_before, bytes);
+}
+
+bool wr_table_holds(const struct wr_table *t, uint64_t hash, const struct wr_entry *e)
+{
+    for (size_t i = hash & t->mask; t->buckets[i].entry; i = (i + 1) & t->mask) {
+        if (t->buckets[i].entry == e)
+            return true;
+    }
+    return false;
 }
 
 int wr_table_insert(struct wr_table *t, uint64_t hash, const void *key, size_t key_bytes,
@@ -190,8 +206,10 @@ void wr_table_slot_added(struct wr_table *t, struct wr_entry *e)
 void wr_table_slot_gone(struct wr_table *t, struct wr_entry *e)
 {
     WR_ASSERT(e->live > 0);
-    if (--e->live == 0)
+    if (--e->live == 0) {
+        e->credit = 0;
         idle_append(t, e);
+    }
 }
 
 size_t wr_table_expunge(struct wr_table *t, int64_t before_ns)

@@ -35,6 +35,7 @@ struct wr_slot {
 struct wr_old_slot {
     struct wr_slot slot;
     struct wr_old_slot *next; /* older */
+    uint32_t touched_at;      /* of the window's touched, as in struct wr_entry */
 };
 
 struct wr_entry {
@@ -42,29 +43,33 @@ struct wr_entry {
     uint64_t hash;
     struct wr_slot slot; /* the newest window's */
     uint32_t key_bytes;
-    uint32_t live; /* slots with a window, inline one included */
+    uint32_t touched_at; /* where in the touched entries of the inline slot's window it stands */
     /* Second line. */
     struct wr_old_slot *older;
     struct wr_entry *idle_prev;
     struct wr_entry *idle_next;
     int64_t last_start_ns; /* newest window it ever had a span in */
-    void *block;
-    size_t block_bytes;
-    uint8_t ok_size; /* of its last sketches (weir_sketch_size): what to ask the pool for */
+    uint64_t prepared;     /* number of the identity that was last found to be its key; 0: none */
+    uint64_t credit;       /* what it was hit in the newest window before it had this place */
+    uint32_t live;         /* slots with a window, inline one included */
+    uint32_t block_bytes;
+    uint8_t block_before; /* bytes from its block to it */
+    uint8_t ok_size;      /* of its last sketches (weir_sketch_size): what to ask the pool for */
     uint8_t error_size;
     /* key_bytes of key follow. */
 };
 _Static_assert(offsetof(struct wr_entry, older) == 64, "the first line of an entry is full");
+_Static_assert(sizeof(struct wr_entry) == 128, "the second line holds the rest");
 
 static inline char *wr_entry_key(struct wr_entry *e)
 {
     return (char *)(e + 1);
 }
 
-/* An entry of its own, in no table, without slots; freed by wr_free of its block. NULL: no memory.
- */
+/* An entry of its own, in no table, without slots. NULL: no memory. */
 struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, const void *key,
                                size_t key_bytes);
+void wr_entry_free(const struct weir_alloc *alloc, struct wr_entry *e);
 
 struct wr_bucket {
     uint64_t hash;
@@ -107,6 +112,8 @@ static inline struct wr_entry *wr_table_peek(const struct wr_table *t, uint64_t 
     }
     return NULL;
 }
+/* Is e an entry of the table? e itself is not looked at. */
+bool wr_table_holds(const struct wr_table *t, uint64_t hash, const struct wr_entry *e);
 /*
  * A new entry for a key that is not there; idle, so the caller touches it next. At the cap the
  * least recently used idle entry is recycled. WEIR_EFULL: the cap, and nothing is idle;

@@ -146,6 +146,27 @@ struct wr_slot *wr_slot_find(struct wr_entry *e, int64_t start_ns)
     return NULL;
 }
 
+uint32_t *wr_slot_touched_at(struct wr_entry *e, int64_t start_ns)
+{
+    if (e->slot.start_ns == start_ns)
+        return &e->touched_at;
+    struct wr_old_slot *o = e->older;
+    while (o->slot.start_ns != start_ns)
+        o = o->next;
+    return &o->touched_at;
+}
+
+void wr_window_untouch(struct wr_window *w, struct wr_entry *e)
+{
+    const uint32_t at = *wr_slot_touched_at(e, w->start_ns);
+    struct wr_entry *const last = w->touched[w->touched_count - 1];
+    WR_ASSERT(w->touched[at] == e);
+    w->touched[at] = last;
+    *wr_slot_touched_at(last, w->start_ns) = at;
+    w->touched_count--;
+    w->key_bytes -= e->key_bytes;
+}
+
 struct wr_slot *wr_slot_get(struct wr_shard *s, struct wr_entry *e, struct wr_window *w)
 {
     struct wr_slot *const there = wr_slot_find(e, w->start_ns);
@@ -163,14 +184,18 @@ struct wr_slot *wr_slot_get(struct wr_shard *s, struct wr_entry *e, struct wr_wi
         struct wr_old_slot *const old = old_slot_make(s);
         if (!old)
             return NULL;
-        if (newest)
+        if (newest) {
             old->slot = e->slot;
-        else
+            old->touched_at = e->touched_at;
+            e->credit = 0;
+        } else {
             slot = &old->slot;
+        }
         old->next = e->older;
         e->older = old;
     }
     *slot = (struct wr_slot){.start_ns = w->start_ns};
+    *wr_slot_touched_at(e, w->start_ns) = (uint32_t)w->touched_count;
     w->touched[w->touched_count++] = e;
     w->key_bytes += e->key_bytes;
     if (e->last_start_ns < w->start_ns)

@@ -24,6 +24,11 @@ void wr_windows_done(struct wr_shard *s, struct wr_windows *list);
 struct wr_slot *wr_slot_get(struct wr_shard *s, struct wr_entry *e, struct wr_window *w);
 /* The entry's slot in the window of that start; NULL if there is none. */
 struct wr_slot *wr_slot_find(struct wr_entry *e, int64_t start_ns);
+/* Where it keeps its place among the entries that the window of that start touched; the slot is
+ * there. */
+uint32_t *wr_slot_touched_at(struct wr_entry *e, int64_t start_ns);
+/* Take the entry, which has a slot in w, from those that w touched. O(its slots). */
+void wr_window_untouch(struct wr_window *w, struct wr_entry *e);
 /* Empty the entry's slot in that window: its sketches were taken. */
 void wr_slot_drop(struct wr_shard *s, struct wr_entry *e, int64_t start_ns);
 void wr_slots_done(struct wr_shard *s); /* free the spares */

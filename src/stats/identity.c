@@ -15,6 +15,7 @@ struct weir_stats_identity {
     struct wr_listed listed; /* first */
     struct weir_stats *stats;
     uint64_t hash;
+    uint64_t number;           /* see struct wr_prepared */
     size_t bytes;              /* of the block */
     struct wr_key_notes notes; /* what the labels' repair had to do, each time anew */
     bool mended;               /* notes are not all zero */
@@ -46,6 +47,7 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
     else
         id->bytes = most; /* a heap that cannot shrink a block keeps it */
     id->stats = stats;
+    id->number = atomic_fetch_add_explicit(&stats->identity_numbers, 1, memory_order_relaxed) + 1;
     id->hash = wr_hash(id->key, id->key_bytes, stats->seed);
     const unsigned marks = wr_marks_of(span);
     id->mark_partial = marks & WR_MARK_PARTIAL;
@@ -91,7 +93,7 @@ static WR_NOINLINE void count_mended(struct weir_producer *p, const struct wr_ke
     wr_count(&c->bad_status, n->bad_status);
 }
 
-enum { RECORD_BYTES = sizeof(struct wr_record) + sizeof(const char *) };
+enum { RECORD_BYTES = sizeof(struct wr_record) + sizeof(struct wr_prepared) };
 _Static_assert(RECORD_BYTES % 8 == 0, "records begin on 8-byte boundaries");
 
 int weir_stats_publish_identity(struct weir_producer *producer,
@@ -131,7 +133,8 @@ int weir_stats_publish_identity(struct weir_producer *producer,
     rec->end_ns = end_ns;
     rec->duration_ns = duration_ns;
     rec->weight = weight ? weight : WEIR_WEIGHT_ONE;
-    *(const char **)(void *)wr_record_key(rec) = identity->key;
+    *(struct wr_prepared *)(void *)wr_record_key(rec) =
+        (struct wr_prepared){.key = identity->key, .number = identity->number};
     wr_ring_advance(ring, rec);
     wr_count(&counts->received, 1);
     wr_ring_commit(ring, ring->at);

@@ -41,7 +41,7 @@ static int take_opts(const struct weir_stats_opts *from, struct weir_stats_opts 
         o.max_identities = IDENTITIES_DEFAULT;
     if (o.window_for_ns < second_ns || o.window_for_ns > 24 * 3600 * second_ns ||
         o.lateness_for_ns < 0 || o.lateness_for_ns > lateness_max_ns ||
-        o.profile > WEIR_PROFILE_DATADOG || o.late > WEIR_LATE_CORRECT)
+        o.profile > WEIR_PROFILE_DATADOG || o.late > WEIR_LATE_CORRECT || o.cap > WEIR_CAP_DROP)
         return WEIR_EINVAL;
     const int64_t over = o.lateness_for_ns % o.window_for_ns;
     if (over)
@@ -59,6 +59,7 @@ static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
         .window_for_ns = o->window_for_ns,
         .lateness_for_ns = o->lateness_for_ns,
         .late = (enum weir_late)o->late,
+        .cap = (enum weir_cap)o->cap,
         .max_keys = o->max_keys,
         .max_corrections = o->max_corrections,
         .idle_windows = o->idle_windows,
@@ -256,6 +257,22 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
     h.max_keys = s->table.max;
     h.open_windows = s->open.count + s->corrections.count;
     h.table_bytes = s->table.bytes;
+    h.displaced = s->totals.displaced;
+    h.newcomers = s->newcomers ? wr_newcomers_distinct(s->newcomers) : 0;
     h.pool_sketches = weir_sketch_pool_spares(s->pool);
     *ret_health = h;
+}
+
+_Static_assert(WEIR_NEWCOMERS_TOP == WR_TOP_MAX, "what is kept is what is told");
+size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank, uint64_t *ret_hits,
+                               struct weir_label *labels, size_t cap)
+{
+    const struct wr_shard *const s = &stats->shard;
+    if (!is_own(stats) || !s->newcomers)
+        return 0;
+    const struct wr_top *const t = wr_newcomers_top(s->newcomers, rank);
+    if (!t)
+        return 0;
+    *ret_hits = t->weight;
+    return wr_schema_labels(&stats->schema, t->key, t->key_bytes, labels, cap);
 }

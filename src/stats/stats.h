@@ -16,7 +16,8 @@ struct weir_stats {
     struct wr_shard shard;
     struct wr_registry identities;
     uint32_t max_identities;
-    struct wr_fork_word *fork_word; /* generation; 0 in a child that nobody cleaned yet */
+    _Atomic uint64_t identity_numbers; /* given so far */
+    struct wr_fork_word *fork_word;    /* generation; 0 in a child that nobody cleaned yet */
     uint64_t generation;
     struct wr_registry producers; /* those that belong to threads */
     pthread_key_t producer_key;
