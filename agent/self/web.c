@@ -8,6 +8,7 @@
 
 #include "plat/plat.h"
 #include "self/metrics.h"
+#include "self/newcomers.h"
 #include "self/reconcile.h"
 
 #include <errno.h>
@@ -130,6 +131,14 @@ static void answer_reconcile(struct web *web, struct net_request *req)
     answer_built(req, &t, "application/json");
 }
 
+static void answer_newcomers(struct web *web, struct net_request *req)
+{
+    struct self_text t = {.ptr = NULL};
+    pipeline_poll(web->opts.pipeline);
+    newcomers_write(pipeline_stats(web->opts.pipeline), &t);
+    answer_built(req, &t, "application/json");
+}
+
 static void answer_api(struct web *web, struct net_request *req)
 {
     web->opts.api(web->opts.ctx, req);
@@ -140,6 +149,7 @@ static const struct page pages[] = {
     {.path = "/-/healthy", .answer = answer_healthy},
     {.path = "/-/ready", .answer = answer_ready},
     {.path = "/debug/reconcile", .answer = answer_reconcile},
+    {.path = "/debug/newcomers", .answer = answer_newcomers},
 };
 static const struct page api_page = {.path = "/api/v1/", .answer = answer_api};
 

@@ -251,6 +251,9 @@ struct weir_stats_health {
     uint64_t table_bytes;
     uint64_t pool_sketches; /* spares */
     uint64_t inbox_bytes;   /* committed, not yet drained */
+    /* Spans with the id of another of their trace, which count all the same; where top level is
+     * computed, since nothing else looks ids up. */
+    uint64_t duplicate_ids;
     /* Of the cap. displaced is a total: keys that gave their place to heavier ones. */
     uint64_t displaced;
     uint64_t

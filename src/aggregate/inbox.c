@@ -202,6 +202,7 @@ static void fold_counts(struct wr_producer_counts *dst, struct wr_producer_count
     fold(&dst->truncated, &src->truncated);
     fold(&dst->weight_capped, &src->weight_capped);
     fold(&dst->bad_status, &src->bad_status);
+    fold(&dst->duplicate_ids, &src->duplicate_ids);
 }
 
 bool wr_inbox_reap(struct wr_inbox *inbox, size_t ring_index)

@@ -90,6 +90,7 @@ struct wr_producer_counts {
     _Atomic uint64_t truncated;
     _Atomic uint64_t weight_capped;
     _Atomic uint64_t bad_status;
+    _Atomic uint64_t duplicate_ids;
 };
 
 struct wr_ring {

@@ -164,6 +164,7 @@ static void count_notes(struct weir_producer *p)
     wr_count(&c->time_missing, n->time_missing);
     wr_count(&c->before_2000, n->before_2000);
     wr_count(&c->weight_capped, n->weight_capped);
+    wr_count(&c->duplicate_ids, n->duplicate_ids);
     wr_count(&c->utf8_repaired, n->key.repaired);
     wr_count(&c->truncated, n->key.truncated);
     wr_count(&c->bad_status, n->key.bad_status);

@@ -221,6 +221,7 @@ static void add_producer(struct weir_stats_health *h, const struct wr_producer_c
     h->utf8_repaired += atomic_load_explicit(&c->utf8_repaired, memory_order_relaxed);
     h->truncated += atomic_load_explicit(&c->truncated, memory_order_relaxed);
     h->weight_capped += atomic_load_explicit(&c->weight_capped, memory_order_relaxed);
+    h->duplicate_ids += atomic_load_explicit(&c->duplicate_ids, memory_order_relaxed);
     h->bad_status += atomic_load_explicit(&c->bad_status, memory_order_relaxed);
 }
 

@@ -22,17 +22,19 @@ static size_t home_of(const struct weir_producer *p, uint64_t trace_id, uint64_t
     return (size_t)wr_hash(ids, sizeof ids, p->stats->seed) & (p->parents_cap - 1);
 }
 
-static void parents_put(struct weir_producer *p, size_t i)
+/* true: another span has the id. */
+static bool parents_put(struct weir_producer *p, size_t i)
 {
     const struct wr_traced *const t = &p->trace[i];
     size_t at = home_of(p, t->trace_id, t->span_id);
     while (p->parents[at]) {
         const struct wr_traced *const c = &p->trace[p->parents[at] - 1];
         if (c->span_id == t->span_id && c->trace_id == t->trace_id)
-            return;
+            return true;
         at = (at + 1) & (p->parents_cap - 1);
     }
     p->parents[at] = (uint32_t)i + 1;
+    return false;
 }
 
 static int parents_make(struct weir_producer *p)
@@ -48,8 +50,25 @@ static int parents_make(struct weir_producer *p)
     }
     memset(p->parents, 0, p->parents_cap * sizeof *p->parents);
     for (size_t i = 0; i < p->trace_count; i++)
-        parents_put(p, i);
+        p->notes.duplicate_ids += parents_put(p, i);
     return WEIR_OK;
+}
+
+/* Of a short trace. Most need no compare: their ids fall on different bits. */
+static void count_duplicates(struct weir_producer *p)
+{
+    uint64_t seen = 0;
+    for (size_t i = 0; i < p->trace_count; i++) {
+        const struct wr_traced *const t = &p->trace[i];
+        const uint64_t bit = UINT64_C(1) << (t->span_id * UINT64_C(0x9E3779B97F4A7C15) >> 58);
+        bool same = false;
+        if (WR_UNLIKELY(seen & bit)) {
+            for (size_t k = 0; k < i && !same; k++)
+                same = p->trace[k].span_id == t->span_id && p->trace[k].trace_id == t->trace_id;
+        }
+        seen |= bit;
+        p->notes.duplicate_ids += same;
+    }
 }
 
 static bool is_parent(const struct wr_traced *t, const struct wr_traced *of)
@@ -124,8 +143,12 @@ int wr_trace_settle(struct weir_producer *p)
         return WEIR_OK;
     }
     const bool flags_only = p->source.flags & WEIR_SOURCE_TOP_LEVEL_COMPUTED;
-    if (!flags_only && p->trace_count > LINEAR_MAX && parents_make(p) != WEIR_OK)
-        return WEIR_ENOMEM;
+    if (!flags_only && p->trace_count > LINEAR_MAX) {
+        if (parents_make(p) != WEIR_OK)
+            return WEIR_ENOMEM;
+    } else if (!flags_only && p->trace_count > 1) {
+        count_duplicates(p);
+    }
     for (size_t i = 0; i < p->trace_count; i++) {
         const struct wr_traced *const t = &p->trace[i];
         struct wr_record *const rec = record_at(p, t);

@@ -152,8 +152,30 @@ TEST(of_spans_with_one_id_each_counts_and_the_first_is_the_parent)
         t = seal(&f);
         T_EQ_U64(t.hits, n);
         T_EQ_U64(t.top_level, 1);
+        struct weir_stats_health h;
+        weir_stats_get_health(f.st, &h);
+        T_EQ_U64(h.duplicate_ids, 2 * (n - 2));
         f_close(&f);
     }
+}
+
+TEST(ids_that_differ_are_not_called_duplicates)
+{
+    struct fixture f;
+    open_profile(&f, WEIR_PROFILE_ALL);
+    struct t_rng rng = t_rng(t_seed());
+    struct weir_span s[40];
+    for (size_t n = 1; n <= 40; n++) {
+        for (size_t i = 0; i < n; i++) {
+            s[i] = f_span("b", "r", f.now, 10);
+            ids(&s[i], t_next(&rng) | 1, 0);
+        }
+        f_publish(&f, s, n);
+    }
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_EQ_U64(h.duplicate_ids, 0);
+    f_close(&f);
 }
 
 TEST(loose_spans_find_parents_by_trace_and_span_id)

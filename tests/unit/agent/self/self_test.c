@@ -221,7 +221,7 @@ TEST(reconcile_prints_every_term_and_says_which_equation_fails)
     T_TRUE(strncmp(text, "{\"balanced\":true,", 17) == 0);
     T_TRUE(strstr(text, "\"process\":{\"received\":30,\"aggregated\":29,\"ineligible\":0,"
                         "\"partial\":0,\"dropped\":{\"inbox_full\":0,"));
-    T_TRUE(strstr(text, "\"cleared\":1},\"late\":0,\"future\":0,\"overflow\":0,"
+    T_TRUE(strstr(text, "\"cleared\":1,\"table_full\":0},\"late\":0,\"future\":0,\"overflow\":0,"
                         "\"balanced\":true}"));
     T_TRUE(strstr(text, "{\"start_ns\":1764496800000000000,\"for_ns\":10000000000,\"shard\":0,"
                         "\"state\":\"open\",\"early\":false,\"correction\":false,"

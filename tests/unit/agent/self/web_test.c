@@ -187,6 +187,7 @@ TEST(each_page_is_found_by_its_whole_path)
     answers(&r, NET_GET, "/-/ready", NULL, 200, "ready");
     answers(&r, NET_GET, "/metrics", NULL, 200, "# more\n");
     answers(&r, NET_GET, "/debug/reconcile", NULL, 200, "\"balanced\":true");
+    answers(&r, NET_GET, "/debug/newcomers", NULL, 200, "{\"keys\":0,\"displaced\":0,\"top\":[]}");
     answers(&r, NET_POST, "/api/v1/query", NULL, 200, "{}");
     const char *const unknown[] = {"/",       "",         "/metrics/",     "/metric",
                                    "/-/",     "/api/v1/", "/api/v2/query", "/METRICS",
@@ -278,5 +279,32 @@ TEST(open_windows_are_reconciled_with_what_was_just_received)
     T_TRUE(strstr(req.body, "\"weight\":{\"admitted\":2097152,\"rows\":2097152,"
                             "\"sketches\":2097152,\"balanced\":true}"));
     free(req.body);
+    room_free(&r);
+}
+
+TEST(what_found_the_table_full_is_told_by_name_escaped_for_json)
+{
+    struct room r = room_new();
+    weir_producer_free(r.pipeline.producer);
+    weir_stats_free(r.pipeline.stats);
+    const struct weir_stats_opts o = {.struct_size = sizeof o, .max_keys = 1};
+    T_OK(weir_stats_new(&o, &r.pipeline.stats));
+    T_OK(weir_producer_new(r.pipeline.stats, 0, WEIR_PRODUCER_OWNER, &r.pipeline.producer));
+    room_open(&r);
+    const struct weir_source source = {.now_ns = T0_NS};
+    const char *const names[] = {"first", "first", "first", "a \"b\" \\ \n", "a \"b\" \\ \n"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct weir_span s = {.service = bytes_of("svc"),
+                                    .name = bytes_of("op"),
+                                    .resource = bytes_of(names[i]),
+                                    .trace_id = 1,
+                                    .span_id = 1,
+                                    .start_ns = T0_NS};
+        T_OK(weir_stats_publish(r.pipeline.producer, &source, &s, 1));
+    }
+    answers(&r, NET_GET, "/debug/newcomers", NULL, 200,
+            "{\"keys\":1,\"displaced\":0,\"top\":[{\"hits_at_least\":2,\"labels\":{");
+    answers(&r, NET_GET, "/debug/newcomers", NULL, 200,
+            "\"span_name\":\"a \\\"b\\\" \\\\ \\u000a\"");
     room_free(&r);
 }
