@@ -97,8 +97,8 @@ static double error_at(const struct weir_sketch *sk, double q, uint64_t rank)
 {
     struct wr_spot spot;
     wr_spot_of_rank(sk, rank, &spot);
-    if (spot.sign == WR_ZERO)
-        return 0;
+    if (spot.sign == WR_ZERO) /* put there for want of knowing better, if no bound is inherited */
+        return isinf(wr_sketch_inherited(sk)) ? (double)INFINITY : 0;
     const double error = wr_view_error(sk);
     int32_t floor;
     if (!wr_view_floor(sk, spot.sign, &floor) || spot.index > floor)
