@@ -2,7 +2,8 @@
 /*
  * decode: payload bytes to aggregated rows, in one thread: walk, key, hash, hand-over, table,
  * sketch. Payloads are those of `weir send`: 14 tags a Datadog span, 20 attributes an OTLP span,
- * 512 resources, a hundred spans or so a payload. No socket, no HTTP, no seal.
+ * 512 resources, a hundred spans or so a payload. No socket, no HTTP, no seal. Those of v0.7 and
+ * v1.0 are the v0.4 ones written again (tests/support/transcode.h).
  *   *_walk: the decoder alone, with a callback that does nothing; the peer, a decoder too, is
  *           given the same payloads in files
  */
@@ -14,11 +15,14 @@
 #include <weir/decode.h>
 
 #include "cli/send_encode.h"
+#include "transcode.h"
 
 enum { PAYLOADS = 64, SPANS_A_PAYLOAD = 100, REPEAT = 30 };
 
 typedef int decode_fn(struct weir_decoder *, const void *, size_t, const struct weir_span_sink *,
                       struct weir_decode_result *, struct weir_where *);
+
+typedef bool transcode_fn(struct weir_bytes v04, struct wr_out *out);
 
 struct payload {
     char *bytes;
@@ -31,13 +35,16 @@ struct format {
     const char *walk_name;
     const char *peer_form; /* NULL: no peer */
     enum send_protocol protocol;
+    transcode_fn *transcode; /* NULL: as it was sent */
     decode_fn *decode;
 };
 
 static const struct format formats[] = {
-    {"dd_v04", "dd_v04_walk", "v04", SEND_V04, weir_decode_dd_v04},
-    {"dd_v05", "dd_v05_walk", "v05", SEND_V05, weir_decode_dd_v05},
-    {"otlp_http", "otlp_http_walk", NULL, SEND_OTLP, weir_decode_otlp_traces},
+    {"dd_v04", "dd_v04_walk", "v04", SEND_V04, NULL, weir_decode_dd_v04},
+    {"dd_v05", "dd_v05_walk", "v05", SEND_V05, NULL, weir_decode_dd_v05},
+    {"dd_v07", "dd_v07_walk", NULL, SEND_V04, t_transcode_v07, weir_decode_dd_v07},
+    {"dd_v1", "dd_v1_walk", "v1", SEND_V04, t_transcode_v1, weir_decode_dd_v1},
+    {"otlp_http", "otlp_http_walk", NULL, SEND_OTLP, NULL, weir_decode_otlp_traces},
 };
 
 static const int64_t t0 = INT64_C(1800000000) * 1000000000;
@@ -48,7 +55,23 @@ static void need(bool ok)
         abort();
 }
 
-static struct payload *payloads_make(enum send_protocol protocol)
+/* Keep a body, in the format's own form. */
+static void payload_keep(struct payload *p, const struct format *f, struct weir_bytes body)
+{
+    struct wr_out out;
+    wr_out_init(&out, NULL, (size_t)1 << 24);
+    if (f->transcode) {
+        need(f->transcode(body, &out));
+        body = (struct weir_bytes){.ptr = out.ptr, .len = out.len};
+    }
+    p->bytes = malloc(body.len);
+    need(p->bytes != NULL);
+    memcpy(p->bytes, body.ptr, body.len);
+    p->len = body.len;
+    wr_out_done(&out);
+}
+
+static struct payload *payloads_make(const struct format *f)
 {
     const struct send_workload_opts wo = {.preset = SEND_PRESET_SIMPLE,
                                           .services = 32,
@@ -59,8 +82,9 @@ static struct payload *payloads_make(enum send_protocol protocol)
     struct send_workload *w;
     struct send_encoder *e;
     need(cli_send_workload_new(&wo, &w) == WEIR_OK);
-    const struct send_encoder_opts eo = {
-        .protocol = protocol, .env = "bench", .runtime_id = "00000000-0000-4000-8000-000000000000"};
+    const struct send_encoder_opts eo = {.protocol = f->protocol,
+                                         .env = "bench",
+                                         .runtime_id = "00000000-0000-4000-8000-000000000000"};
     need(cli_send_encoder_new(&eo, w, &e) == WEIR_OK);
     struct payload *const p = calloc(PAYLOADS, sizeof *p);
     need(p != NULL);
@@ -74,10 +98,7 @@ static struct payload *payloads_make(enum send_protocol protocol)
         }
         struct weir_bytes body;
         need(cli_send_encoder_finish(e, &body) == WEIR_OK);
-        p[i].bytes = malloc(body.len);
-        need(p[i].bytes != NULL);
-        memcpy(p[i].bytes, body.ptr, body.len);
-        p[i].len = body.len;
+        payload_keep(&p[i], f, body);
     }
     cli_send_encoder_free(e);
     cli_send_workload_free(w);
@@ -232,7 +253,7 @@ static void rounds(const struct bench *b, struct run *r)
 
 static void bench_format(const struct bench *b, const struct format *f)
 {
-    struct run r = {.format = f, .payloads = payloads_make(f->protocol)};
+    struct run r = {.format = f, .payloads = payloads_make(f)};
     const struct weir_stats_opts o = {.struct_size = sizeof o, .alloc = bench_alloc(&r.heap)};
     need(weir_stats_new(&o, &r.st) == WEIR_OK);
     need(weir_producer_new(r.st, 0, WEIR_PRODUCER_OWNER, &r.p) == WEIR_OK);

@@ -232,8 +232,11 @@ static void many_new(struct bench_ours *o, size_t count)
     o->count = count;
     o->series = count == BENCH_MILLION ? o->data->series1m : o->data->series30k;
     o->pass = 0;
-    for (size_t i = 0; i < count; i++)
-        o->many[i] = sketch_new(o);
+    need(weir_sketch_pool_new(&o->opts, count, &o->pool) == WEIR_OK);
+    for (size_t i = 0; i < count; i++) {
+        o->many[i] = weir_sketch_pool_get(o->pool, 0);
+        need(o->many[i] != NULL);
+    }
 }
 
 /* 30,000 by some passes over the values; a million from templates, or it would take a minute. */
@@ -274,7 +277,9 @@ void bench_many_free(struct bench_ours *o)
     for (size_t i = 0; i < o->count; i++)
         weir_sketch_free(o->many[i]);
     free(o->many);
+    weir_sketch_pool_free(o->pool);
     o->many = NULL;
+    o->pool = NULL;
     o->count = 0;
 }
 

@@ -23,7 +23,8 @@ struct bench_ours {
     struct weir_sketch *into; /* merged into, again and again */
     struct weir_sketch *back; /* decoded into */
     struct weir_sketch *cleared[BENCH_CLEARED];
-    struct weir_sketch **many; /* count of them; NULL: none */
+    struct weir_sketch_pool *pool;
+    struct weir_sketch **many; /* count of them, of the pool; NULL: none */
     size_t count;
     const uint32_t *series;
     size_t pass;

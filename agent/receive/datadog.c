@@ -74,10 +74,18 @@ static void answer_rates(const struct receive *r, struct net_request *req)
            known.ptr ? &version : NULL);
 }
 
+static receive_decode_fn *decoder_of(enum receive_route route)
+{
+    if (route == RECEIVE_DD_V05)
+        return weir_decode_dd_v05;
+    if (route == RECEIVE_DD_V07)
+        return weir_decode_dd_v07;
+    return route == RECEIVE_DD_V1 ? weir_decode_dd_v1 : weir_decode_dd_v04;
+}
+
 static void on_traces(struct receive *r, const struct receive_def *def, struct net_request *req)
 {
-    struct receive_payload p = {.decode = def->route == RECEIVE_DD_V05 ? weir_decode_dd_v05
-                                                                       : weir_decode_dd_v04};
+    struct receive_payload p = {.decode = decoder_of(def->route)};
     p.source.lang = net_request_header(req, "datadog-meta-lang");
     if (is_true(net_request_header(req, "datadog-client-computed-top-level")))
         p.source.flags |= WEIR_SOURCE_TOP_LEVEL_COMPUTED;
@@ -122,6 +130,8 @@ static const struct receive_def defs[] = {
     TRACES(RECEIVE_DD_V03, "/v0.3/traces"),
     TRACES(RECEIVE_DD_V04, "/v0.4/traces"),
     TRACES(RECEIVE_DD_V05, "/v0.5/traces"),
+    TRACES(RECEIVE_DD_V07, "/v0.7/traces"),
+    TRACES(RECEIVE_DD_V1, "/v1.0/traces"),
     {.path = "/info",
      .methods = RECEIVE_GET,
      .route = RECEIVE_DD_INFO,

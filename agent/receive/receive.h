@@ -36,7 +36,9 @@ struct receive;
     X(DD_DEBUGGER, "datadog", "/debugger/")                                                        \
     X(DD_SYMDB, "datadog", "/symdb/")                                                              \
     X(DD_TRACER_FLARE, "datadog", "/tracer_flare/")                                                \
-    X(OTLP_TRACES, "otlp", "/v1/traces")
+    X(OTLP_TRACES, "otlp", "/v1/traces")                                                           \
+    X(DD_V07, "datadog", "/v0.7/traces")                                                           \
+    X(DD_V1, "datadog", "/v1.0/traces")
 enum receive_route {
 #define RECEIVE_ROUTE_ENUM(name, protocol, path) RECEIVE_##name,
     RECEIVE_ROUTE_MAP(RECEIVE_ROUTE_ENUM)

@@ -4,9 +4,10 @@
 /*
  * decode: payload bytes to spans, by callback. Pure: no I/O, no table, no clock.
  *
- * One walk from the payload to borrowed struct weir_span; strings point into the payload. Nothing
- * is ever allocated by a claimed size: the only memory is a v0.5 dictionary of at most
- * one entry for each byte that is really there, kept in the decoder and reused.
+ * One walk from the payload to borrowed struct weir_span; strings point into the payload, or are
+ * static words where v1.0 has a number or a boolean for them. Nothing is ever allocated by a
+ * claimed size: the only memory is the table of a v0.5 or v1.0 payload's strings, of at most one
+ * entry for each byte that is really there, kept in the decoder and reused.
  *
  * A payload is refused as a whole: a decoder that returns an error may already have called back,
  * so a receiver keeps what it was given invisible until the decoder has returned WEIR_OK.
@@ -58,9 +59,15 @@ WEIR_API void weir_decoder_free(struct weir_decoder *decoder); /* NULL is allowe
  *
  *   dd_v04   Datadog v0.3 and v0.4: MessagePack array of traces of span maps
  *   dd_v05   Datadog v0.5: MessagePack [strings, traces of 12-element arrays]
+ *   dd_v07   Datadog v0.7: MessagePack map of a tracer's names and chunks of v0.4 spans
+ *   dd_v1    Datadog v1.0: MessagePack maps with numbers for keys, strings numbered as they come
  *   otlp_traces  ExportTraceServiceRequest, protobuf
  *
- * Cost: one pass. Allocates only the v0.5 dictionary, reused from call to call.
+ * What stands beside the spans of v0.7 and v1.0 (env of the payload, origin of a chunk) is in the
+ * slots of every span that has none of its own.
+ *
+ * Cost: one pass; v0.7 one more that skips, and v1.0 one more over the spans of a chunk behind its
+ * 32nd. Allocates only the table of strings of v0.5 and v1.0, reused from call to call.
  * Errors: WEIR_EFORMAT, WEIR_ETRUNCATED (both fill ret_where), WEIR_ENOMEM, or what the sink
  * returned.
  */
@@ -72,6 +79,14 @@ WEIR_API WEIR_NODISCARD int weir_decode_dd_v05(struct weir_decoder *decoder, con
                                                size_t bytes, const struct weir_span_sink *sink,
                                                struct weir_decode_result *ret_result,
                                                struct weir_where *ret_where);
+WEIR_API WEIR_NODISCARD int weir_decode_dd_v07(struct weir_decoder *decoder, const void *payload,
+                                               size_t bytes, const struct weir_span_sink *sink,
+                                               struct weir_decode_result *ret_result,
+                                               struct weir_where *ret_where);
+WEIR_API WEIR_NODISCARD int weir_decode_dd_v1(struct weir_decoder *decoder, const void *payload,
+                                              size_t bytes, const struct weir_span_sink *sink,
+                                              struct weir_decode_result *ret_result,
+                                              struct weir_where *ret_where);
 WEIR_API WEIR_NODISCARD int weir_decode_otlp_traces(struct weir_decoder *decoder,
                                                     const void *payload, size_t bytes,
                                                     const struct weir_span_sink *sink,

@@ -107,13 +107,13 @@ WEIR_API WEIR_NODISCARD int weir_sketch_merge(struct weir_sketch *dst,
 /*
  * Add all of src to dst, under dst's mapping. Where each bin of src lies in one of dst (a coarser
  * scale of base 2; a base that is a power of src's, with bounds that meet) this is a merge into
- * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each bin
- * goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went in,
- * a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum, minimum
- * and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as seconds.
- * O(bins); allocates and gives back a sketch besides.
- * Errors, dst unchanged: WEIR_EINVAL (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS),
- * WEIR_ENOMEM, WEIR_ERANGE (the total weight would pass 64 bits).
+ * wider bins: two bins of accuracy a become one of 2a / (1 + a^2), which is dst's own. Else each
+ * bin goes whole to the bin of its answer: what comes out is within (1 + a)(1 + b) - 1 of what went
+ * in, a being src's accuracy and b dst's, and weir_sketch_error_bound says so from then on. Sum,
+ * minimum and maximum are added as they are. A WEIR_GRID_NS sketch goes into one of values as
+ * seconds. O(bins); allocates and gives back a sketch besides. Errors, dst unchanged: WEIR_EINVAL
+ * (src is dst), WEIR_EVERSION (values into WEIR_GRID_NS), WEIR_ENOMEM, WEIR_ERANGE (the total
+ * weight would pass 64 bits).
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_convert(struct weir_sketch *dst,
                                                 const struct weir_sketch *src);
@@ -155,6 +155,59 @@ WEIR_API WEIR_NODISCARD int weir_sketch_quantile(const struct weir_sketch *sk, d
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_quantiles(const struct weir_sketch *sk, const double *qs,
                                                   size_t n, double *ret_values);
+
+/*
+ * Quantiles as others define them, from the same bins; n is the total weight.
+ *
+ *   WEIR_QUANTILE_DEFAULT     weir_sketch_quantile
+ *   WEIR_QUANTILE_JAVA        sketches-java: rank q (n - 1), the first bin, in the order of values,
+ *                             with more than that up to it; its answer, not clamped: the ends are
+ *                             bins as well
+ *   WEIR_QUANTILE_GO          sketches-go: the same, but negative values are searched from zero:
+ *                             of two between which a fractional rank lies, the nearer to zero
+ *   WEIR_QUANTILE_AGENT       the Datadog Agent: that rank rounded to the nearest whole, half to
+ *                             even, and between the ends of the bin by where in it the rank is.
+ *                             Its bins begin half a bin higher than ours (its keys are rounded,
+ *                             and read as if rounded down), the first one at the minimum; within
+ *                             minimum and maximum, which answer 0 and 1. So it may be wrong by a
+ *                             bin and a half: g^1.5 - 1
+ *   WEIR_QUANTILE_PROMETHEUS  histogram_quantile of native histograms since Prometheus 3.0: rank
+ *                             q n from the nearer end, interpolated in the bin on a logarithmic
+ *                             scale; not clamped
+ *
+ * Ranks of the last four are computed in doubles, as there. All of them refuse what
+ * weir_sketch_quantile refuses, where some of the others answer an end or infinity.
+ * Errors: those of weir_sketch_quantile; WEIR_EINVAL for another rule too.
+ */
+enum weir_quantile_rule {
+    WEIR_QUANTILE_DEFAULT = 0,
+    WEIR_QUANTILE_JAVA = 1,
+    WEIR_QUANTILE_GO = 2,
+    WEIR_QUANTILE_AGENT = 3,
+    WEIR_QUANTILE_PROMETHEUS = 4
+};
+WEIR_API WEIR_NODISCARD int weir_sketch_quantile_by(const struct weir_sketch *sk, uint32_t rule,
+                                                    double q, double *ret_value);
+
+/*
+ * The fraction of the weight that is not above value: that of the bins up to its own, which counts
+ * whole. So it is exact for some value in the bin of this one, and at the ends for itself: 0 below
+ * the minimum, 1 at the maximum and above. Infinite ones are allowed. O(bins).
+ * Errors: WEIR_EINVAL (NaN), WEIR_EEMPTY.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_rank(const struct weir_sketch *sk, double value,
+                                             double *ret_fraction);
+/*
+ * How far, relatively, weir_sketch_quantile(sk, q) can be from the sample of that rank:
+ * |answer - sample| <= bound * |sample|, the rounding of doubles included. 0 where the answer is
+ * exact: the zero bin (magnitudes up to 2^-1022 count as zeros), and the ends when the extremes
+ * were recorded. Elsewhere the mapping's accuracy a, and with what a conversion brought, b:
+ * (1 + a)(1 + b) - 1. Where bins collapsed, what the minimum (of negatives: the maximum) leaves
+ * possible, which is infinity when it tells nothing. Of what was decoded it holds if the bins and
+ * extremes held. O(bins). Errors: those of weir_sketch_quantile.
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_error_bound(const struct weir_sketch *sk, double q,
+                                                    double *ret_bound);
 /* Of its mapping. */
 WEIR_API const struct weir_mapping *weir_sketch_mapping(const struct weir_sketch *sk);
 WEIR_API double weir_sketch_accuracy(const struct weir_sketch *sk);
@@ -174,20 +227,30 @@ typedef void weir_sketch_bin_fn(void *ctx, double lower, double upper, uint64_t 
 WEIR_API void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void *ctx);
 
 /*
- * The compact form, version 1 (docs/formats/sketch.md): deterministic, self-contained.
- * encoded_bytes is the exact size. encode fills at most cap bytes.
+ * The compact form (docs/formats/sketch.md): deterministic, self-contained. Version 1 for a base 2
+ * mapping; 2 for another, or when there is more to say: bins collapsed, extremes that came with
+ * bins, the error of a conversion. encoded_bytes is the exact size. encode fills at most cap bytes.
  * Errors: WEIR_EFULL (cap too small, nothing is promised about dst).
  */
 WEIR_API size_t weir_sketch_encoded_bytes(const struct weir_sketch *sk);
 WEIR_API WEIR_NODISCARD int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap,
                                                size_t *ret_bytes);
 /*
- * Replace the contents of sk by those encoded; sk's grid must be the encoded one.
- * Never allocates by a claimed size. Errors: WEIR_EFORMAT, WEIR_ETRUNCATED, WEIR_EVERSION,
- * WEIR_ENOMEM; sk is then cleared.
+ * Replace the contents of sk by those encoded; sk's grid must be the encoded one, and sk takes over
+ * the mapping, unless its own is equal.
+ * Never allocates by a claimed size. Errors: WEIR_EFORMAT, WEIR_ETRUNCATED, WEIR_ENOMEM,
+ * WEIR_EVERSION (another version or grid; another mapping, if sk is of a pool); sk is then cleared.
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_decode(struct weir_sketch *sk, const void *src,
                                                size_t bytes);
+/*
+ * Add what is encoded to dst, as decoding and merging would: without a sketch in between, but for
+ * forms with negative bins, or with more than 2048 bins from the lowest to the highest.
+ * Errors, dst unchanged: those of weir_sketch_decode (WEIR_EVERSION also for another mapping), and
+ * WEIR_ERANGE (the total weight would pass 64 bits).
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src,
+                                                      size_t bytes);
 
 /*
  * pool: cleared sketches of one grid, mapping and limit of bins, capacity kept, last in first out,

@@ -18,14 +18,17 @@
 #include "codec/codec.h"
 #include "codec/varfloat.h"
 
-enum { CHUNK = 256 };
+enum { RUN_MAX = 2048 };
 
-/* Bins on their way to the sketch: neighbours go there together. */
+/* Bins on their way to the sketch, where neighbours go together: [lo, hi) of weights are set, and
+ * are bins base + lo and on. It grows at both ends, since tails may come behind what they are of.
+ */
 struct run {
     enum wr_bins_sign sign;
-    int64_t first;
-    size_t n;
-    uint64_t weights[CHUNK];
+    int64_t base;
+    size_t lo;
+    size_t hi;
+    uint64_t weights[RUN_MAX];
 };
 
 struct reader {
@@ -134,9 +137,12 @@ static void check(struct reader *r, int err)
 
 static void flush(struct reader *r)
 {
-    if (r->building && !r->err)
-        check(r, wr_codec_add_run(&r->bins, r->run.sign, r->run.first, r->run.weights, r->run.n));
-    r->run.n = 0;
+    struct run *const run = &r->run;
+    if (r->building && !r->err && run->hi > run->lo)
+        check(r, wr_codec_add_run(&r->bins, run->sign, run->base + (int64_t)run->lo,
+                                  run->weights + run->lo, run->hi - run->lo));
+    run->lo = 0;
+    run->hi = 0;
 }
 
 static bool index_fits(struct reader *r, int64_t index)
@@ -147,18 +153,33 @@ static bool index_fits(struct reader *r, int64_t index)
     return false;
 }
 
+/* Where [index, index + n), of 32 bits, lies in the run: what was not there is 0. n <= RUN_MAX. */
+static uint64_t *room(struct reader *r, int64_t index, size_t n)
+{
+    struct run *const run = &r->run;
+    if (run->hi == run->lo || index < run->base || index + (int64_t)n > run->base + RUN_MAX) {
+        flush(r);
+        run->base = index - (int64_t)(RUN_MAX - n) / 2;
+        run->lo = (size_t)(index - run->base);
+        run->hi = run->lo;
+    }
+    const size_t at = (size_t)(index - run->base);
+    if (at < run->lo) {
+        memset(run->weights + at, 0, (run->lo - at) * sizeof run->weights[0]);
+        run->lo = at;
+    }
+    if (at + n > run->hi) {
+        memset(run->weights + run->hi, 0, (at + n - run->hi) * sizeof run->weights[0]);
+        run->hi = at + n;
+    }
+    return run->weights + at;
+}
+
 /* weight more at index, which is of 32 bits. */
 static void put(struct reader *r, int64_t index, uint64_t weight)
 {
-    struct run *const run = &r->run;
-    if (index < run->first || index - run->first >= CHUNK || !run->n) {
-        flush(r);
-        run->first = index;
-    }
-    const size_t at = (size_t)(index - run->first);
-    while (run->n <= at)
-        run->weights[run->n++] = 0;
-    if (__builtin_add_overflow(run->weights[at], weight, &run->weights[at]))
+    uint64_t *const at = room(r, index, 1);
+    if (__builtin_add_overflow(*at, weight, at))
         refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
 }
 
@@ -192,20 +213,68 @@ static void take_ones(struct reader *r, uint64_t n)
     }
 }
 
+/* The weight of a whole count in up to three bytes; false: it is longer, or has a fraction. */
+WR_INLINE bool short_weight(uint32_t bytes, uint64_t *ret_weight)
+{
+    const uint32_t exponent = bytes >> 1 & 0x3f;
+    const uint32_t v = 0x8000 | (bytes & 1) << 14 | (bytes >> 1 & 0x3f80) | (bytes >> 16 & 0x7f);
+    const uint32_t below = 15 - exponent; /* bits of fraction */
+    if (WR_UNLIKELY(exponent > 15 || (v >> below) << below != v))
+        return false;
+    *ret_weight = (uint64_t)((v >> below) - 1) << 20;
+    return true;
+}
+
+/* Two counts of up to three bytes each out of the next eight; how many bytes they were, 0: at least
+ * one is another. */
+WR_INLINE size_t take_two(const uint8_t *at, uint64_t weights[2])
+{
+    const uint64_t word = wr_load64le(at);
+    const uint64_t ends = ~word & UINT64_C(0x8080808080808080);
+    const uint64_t behind = ends & (ends - 1);
+    if (WR_UNLIKELY(!behind))
+        return 0;
+    const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
+    const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
+    if (WR_UNLIKELY(first > 24 || both - first > 24))
+        return 0;
+    const uint32_t a = (uint32_t)(word & (((uint64_t)1 << first) - 1));
+    const uint32_t b = (uint32_t)(word >> first & (((uint64_t)1 << (both - first)) - 1));
+    return short_weight(a, &weights[0]) && short_weight(b, &weights[1]) ? both / 8 : 0;
+}
+
+/* n counts, what they add to. */
+static void take_counts(struct reader *r, uint64_t *weights, size_t n)
+{
+    bool fits = true;
+    for (size_t i = 0; i < n && !r->err;) {
+        uint64_t two[2];
+        const size_t bytes =
+            i + 1 < n && r->end - r->at >= 8 && r->bins.carry == 0 ? take_two(r->at, two) : 0;
+        if (WR_LIKELY(bytes != 0)) {
+            fits &= !__builtin_add_overflow(weights[i], two[0], &weights[i]);
+            fits &= !__builtin_add_overflow(weights[i + 1], two[1], &weights[i + 1]);
+            r->at += bytes;
+            i += 2;
+            continue;
+        }
+        uint64_t weight = 0;
+        check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weight));
+        fits &= !__builtin_add_overflow(weights[i], weight, &weights[i]);
+        i++;
+    }
+    if (!fits)
+        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+}
+
 /* Counts of one bin behind the other, both ends of 32 bits. */
 static void take_neighbours(struct reader *r, int64_t index, uint64_t n)
 {
-    struct run *const run = &r->run;
-    flush(r);
-    run->first = index;
-    while (n-- && !r->err) {
-        if (run->n == CHUNK) {
-            flush(r);
-            run->first = index;
-        }
-        const double count = take_varfloat(r);
-        check(r, wr_codec_weight(&r->bins, count, &run->weights[run->n++]));
-        index++;
+    while (n && !r->err) {
+        const size_t m = n < RUN_MAX ? (size_t)n : RUN_MAX;
+        take_counts(r, room(r, index, m), m);
+        index += (int64_t)m;
+        n -= m;
     }
 }
 
@@ -238,8 +307,12 @@ static void begin(struct reader *r)
 
 static void take_bins(struct reader *r, uint8_t flag)
 {
-    r->run.sign = (flag & TYPE_MASK) == TYPE_POSITIVE ? WR_BINS_POSITIVE : WR_BINS_NEGATIVE;
-    if (!r->building && (r->has_mapping || r->opts->mapping)) {
+    const enum wr_bins_sign sign =
+        (flag & TYPE_MASK) == TYPE_POSITIVE ? WR_BINS_POSITIVE : WR_BINS_NEGATIVE;
+    if (sign != r->run.sign)
+        flush(r);
+    r->run.sign = sign;
+    if (!r->building && !r->again && (r->has_mapping || r->opts->mapping)) {
         r->by_opts = !r->has_mapping;
         begin(r);
     }
@@ -263,7 +336,6 @@ static void take_bins(struct reader *r, uint8_t flag)
         refuse(r, WEIR_EFORMAT, "a block of bins that is not known");
         break;
     }
-    flush(r);
 }
 
 /* The rest */
@@ -338,6 +410,7 @@ static void walk(struct reader *r)
             break;
         }
     }
+    flush(r);
 }
 
 /* What was read so far is forgotten, but for the mapping. */

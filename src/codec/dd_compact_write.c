@@ -142,55 +142,69 @@ WR_INLINE void score_down(struct scan *s)
         close_run(s);
 }
 
-/* m bins, of which some are empty, and several hold more than one sample. */
-WR_INLINE void score(struct scan *s, int64_t at, const uint64_t *weights, size_t m)
+/* m bins, one by one. */
+static void score(struct scan *s, int64_t at, const uint16_t *counts, size_t m)
 {
     for (size_t k = 0; k < m; k++) {
-        if (weights[k])
-            score_up(s, at + (int64_t)k, 1, weights[k] > WEIR_WEIGHT_ONE);
+        if (counts[k])
+            score_up(s, at + (int64_t)k, 1, counts[k] > 1);
         else
             score_down(s);
     }
 }
 
-/* All bins of small counts: eight at a time, in two words. */
+/* Lanes of 16 bits that are at least least (1 or 2): their top bits. */
+WR_INLINE uint64_t lanes_of(uint64_t word, uint64_t least)
+{
+    const uint64_t low = UINT64_C(0x7fff7fff7fff7fff);
+    const uint64_t carry = UINT64_C(0x8000800080008000) - UINT64_C(0x0001000100010001) * least;
+    return (((word & low) + carry) | word) & ~low;
+}
+
+/* All bins of small counts: eight at a time, in two words; the most have no bin below two. */
 static void scan_small(struct scan *s)
 {
     const struct plan *const p = s->plan;
+    const uint64_t all = UINT64_C(0x8000800080008000);
     const size_t n = (size_t)(p->end - p->lo);
-    uint64_t weights[SCAN];
     size_t i = 0;
     for (; i + SCAN <= n; i += SCAN) {
-        const uint16_t *const c = p->counts + i;
-        uint16_t empty = 0;
-        uint16_t several = 0;
-        for (size_t k = 0; k < SCAN; k++) {
-            empty |= c[k] == 0;
-            several = (uint16_t)(several + (c[k] > 1));
+        uint64_t words[2];
+        memcpy(words, p->counts + i, sizeof words);
+        const uint64_t several[2] = {lanes_of(words[0], 2), lanes_of(words[1], 2)};
+        if (WR_LIKELY((several[0] & several[1]) == all)) {
+            score_up(s, p->lo + (int64_t)i, SCAN, SCAN);
+        } else if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
+            const int up = __builtin_popcountll(several[0]) + __builtin_popcountll(several[1]);
+            score_up(s, p->lo + (int64_t)i, SCAN, up);
+        } else {
+            score(s, p->lo + (int64_t)i, p->counts + i, SCAN);
         }
-        if (!empty) {
-            score_up(s, p->lo + (int64_t)i, SCAN, several);
-            continue;
-        }
-        for (size_t k = 0; k < SCAN; k++)
-            weights[k] = (uint64_t)c[k] << 20;
-        score(s, p->lo + (int64_t)i, weights, SCAN);
     }
-    for (size_t k = 0; i + k < n; k++)
-        weights[k] = (uint64_t)p->counts[i + k] << 20;
-    score(s, p->lo + (int64_t)i, weights, n - i);
+    score(s, p->lo + (int64_t)i, p->counts + i, n - i);
+}
+
+/* Any weights, as counts that are as good as they are: 0, 1, or more. */
+static void scan_any(struct scan *s)
+{
+    struct plan *const p = s->plan;
+    size_t n;
+    for (int64_t at = p->lo; at < p->end; at += (int64_t)n) {
+        uint16_t counts[CHUNK];
+        n = next_bins(p, at, p->end);
+        for (size_t i = 0; i < n; i++)
+            counts[i] = (uint16_t)((p->weights[i] > 0) + (p->weights[i] > WEIR_WEIGHT_ONE));
+        score(s, at, counts, n);
+    }
 }
 
 static void find_runs(struct plan *p)
 {
     struct scan s = {.plan = p};
-    size_t n;
     if (p->small)
         scan_small(&s);
-    for (int64_t at = p->lo; !p->small && at < p->end; at += (int64_t)n) {
-        n = next_bins(p, at, p->end);
-        score(&s, at, p->weights, n);
-    }
+    else
+        scan_any(&s);
     close_run(&s);
 }
 
@@ -340,26 +354,29 @@ static void put_flag(struct wr_codec_out *out, enum wr_bins_sign sign, uint8_t b
     wr_codec_put_u8(out, block | (sign == WR_BINS_POSITIVE ? TYPE_POSITIVE : TYPE_NEGATIVE));
 }
 
-/* A count below WR_VARFLOAT_SHORT, as the table has it. */
-WR_INLINE uint32_t short_count(uint64_t count)
+/* One count at `at`, where there are four bytes: all are stored, as many are kept as it has. */
+WR_INLINE uint8_t *put_short(uint8_t *at, uint32_t bytes)
 {
-    if (WR_LIKELY(count < sizeof table / sizeof table[0]))
-        return table[count];
-    return wr_varfloat_short((uint32_t)count);
+    wr_store32le(at, bytes);
+    return at + (bytes >> 24);
 }
 
-/* n counts at `at`, where there are four bytes for each: all are stored, as many are kept as the
- * count has. */
+/* n counts, four bytes of room for each. */
 static uint8_t *put_small(uint8_t *at, const uint16_t *counts, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (WR_UNLIKELY(counts[i] >= WR_VARFLOAT_SHORT)) {
-            at = wr_varfloat_put(at, counts[i]); /* four bytes */
-            continue;
+    const uint32_t end = sizeof table / sizeof table[0];
+    size_t i = 0;
+    while (i < n) {
+        while (i + 1 < n && (counts[i] | counts[i + 1]) < end) {
+            at = put_short(at, table[counts[i]]);
+            at = put_short(at, table[counts[i + 1]]);
+            i += 2;
         }
-        const uint32_t bytes = short_count(counts[i]);
-        wr_store32le(at, bytes);
-        at += bytes >> 24;
+        if (i == n)
+            break;
+        at = counts[i] < WR_VARFLOAT_SHORT ? put_short(at, wr_varfloat_short(counts[i]))
+                                           : wr_varfloat_put(at, counts[i]); /* one byte */
+        i++;
     }
     return at;
 }

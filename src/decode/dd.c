@@ -70,7 +70,7 @@ const uint8_t *wr_dd_number_any(struct wr_mp *m, const uint8_t *at, struct weir_
     return wr_mp_fail(m, at, WEIR_EFORMAT, "a metric that is not a number");
 }
 
-static const uint8_t *read_trace(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span)
+static const uint8_t *read_spans(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span)
 {
     struct weir_decoder *const d = dd->walk.decoder;
     uint32_t spans;
@@ -95,22 +95,25 @@ static const uint8_t *read_trace(struct wr_dd *dd, const uint8_t *at, wr_dd_span
     return at;
 }
 
+const uint8_t *wr_dd_trace(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span)
+{
+    const uint8_t *const begin = at;
+    at = read_spans(dd, at, read_span);
+    if (!at)
+        return NULL;
+    dd->walk.result.traces++;
+    const int r = wr_trace_end(&dd->walk);
+    if (r != WEIR_OK)
+        return wr_mp_fail(&dd->m, begin, r, NULL);
+    return at;
+}
+
 const uint8_t *wr_dd_traces(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span)
 {
     uint32_t traces;
     at = wr_mp_array(&dd->m, at, &traces);
-    if (!at)
-        return NULL;
-    for (uint32_t i = 0; i < traces; i++) {
-        const uint8_t *const begin = at;
-        at = read_trace(dd, at, read_span);
-        if (!at)
-            return NULL;
-        dd->walk.result.traces++;
-        const int r = wr_trace_end(&dd->walk);
-        if (r != WEIR_OK)
-            return wr_mp_fail(&dd->m, begin, r, NULL);
-    }
+    for (uint32_t i = 0; at && i < traces; i++)
+        at = wr_dd_trace(dd, at, read_span);
     return at;
 }
 

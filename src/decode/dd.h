@@ -2,8 +2,8 @@
 #ifndef WR_DECODE_DD_H
 #define WR_DECODE_DD_H
 /*
- * dd: what Datadog's v0.4 and v0.5 have in common: one walk over MessagePack, metric values, the
- * kind that travels as a tag, traces of spans.
+ * dd: what Datadog's formats have in common: one walk over MessagePack, metric values, the kind
+ * that travels as a tag, traces of spans.
  *
  * Readers take and return the position, as wire/mp_read.h does; NULL is a refusal noted in m.
  */
@@ -13,15 +13,23 @@
 struct wr_dd {
     struct wr_mp m;
     struct wr_walk walk;
+    unsigned span_depth; /* v0.4 and v0.7: containers around a value of a span map */
 };
 
 /* One span at `at`; the sink is not called by it. */
 typedef const uint8_t *wr_dd_span_fn(struct wr_dd *dd, const uint8_t *at);
 
+/* A trace, its end told to the sink: an array of spans. */
+const uint8_t *wr_dd_trace(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span);
+
 /* Array of traces, each an array of spans. */
 const uint8_t *wr_dd_traces(struct wr_dd *dd, const uint8_t *at, wr_dd_span_fn *read_span);
 
-/* The common end of both decoders: at is NULL or where the payload's message ended. */
+/* A span map of v0.4, which v0.7 has too. Before the first of a payload: forget. */
+const uint8_t *wr_dd_v04_span(struct wr_dd *dd, const uint8_t *at);
+void wr_dd_v04_forget(struct weir_decoder *d);
+
+/* The common end of all decoders: at is NULL or where the payload's message ended. */
 int wr_dd_end(struct wr_dd *dd, const uint8_t *at, struct weir_decode_result *ret_result,
               struct weir_where *ret_where);
 
@@ -45,6 +53,23 @@ WR_INLINE const uint8_t *wr_dd_number(struct wr_mp *m, const uint8_t *at, struct
         return at + 1;
     }
     return wr_dd_number_any(m, at, ret);
+}
+
+/*
+ * What stands beside the spans (a header's env, a trace's origin): it fills only what the span
+ * itself left empty.
+ */
+WR_INLINE void wr_dd_put_absent(const struct weir_tags *tags, const struct weir_tag_match *match,
+                                struct weir_bytes text, struct weir_value *slots, uint64_t *present)
+{
+    for (; match; match = wr_tags_next(tags, match)) {
+        const uint64_t bit = (uint64_t)1 << match->slot;
+        if (!(match->where & WEIR_IN_DD_META) || (*present & bit))
+            continue;
+        *present |= bit;
+        slots[match->slot] = wr_value_bytes(text.ptr, text.len);
+        slots[match->slot].rank = match->rank;
+    }
 }
 
 WR_INLINE void wr_dd_put(struct wr_dd *dd, const struct weir_tag_match *match, unsigned where,

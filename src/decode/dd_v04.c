@@ -77,7 +77,7 @@ static void shape_learn(struct wr_shape *s, const uint8_t *at, size_t len, const
 }
 
 /* The framed keys are borrowed from the payload: none may outlive it. */
-static void shapes_forget(struct weir_decoder *d)
+void wr_dd_v04_forget(struct weir_decoder *d)
 {
     for (size_t i = 0; i < WR_SHAPE_FIELDS; i++)
         d->shape_fields[i].need = SIZE_MAX;
@@ -199,7 +199,7 @@ static const uint8_t *read_value(struct wr_dd *dd, const uint8_t *at, enum field
     case FIELD_UNKNOWN:
         break;
     }
-    return wr_mp_skip(m, at, WEIR_DECODE_DEPTH_MAX - SPAN_DEPTH);
+    return wr_mp_skip(m, at, WEIR_DECODE_DEPTH_MAX - dd->span_depth);
 }
 
 static const uint8_t *read_field_key(struct wr_dd *dd, const uint8_t *at, struct wr_shape *s,
@@ -221,7 +221,7 @@ static const uint8_t *read_field_key(struct wr_dd *dd, const uint8_t *at, struct
     return next;
 }
 
-static const uint8_t *read_span(struct wr_dd *dd, const uint8_t *at)
+const uint8_t *wr_dd_v04_span(struct wr_dd *dd, const uint8_t *at)
 {
     struct wr_shape *const shapes = dd->walk.decoder->shape_fields;
     uint32_t pairs;
@@ -242,8 +242,10 @@ int weir_decode_dd_v04(struct weir_decoder *decoder, const void *payload, size_t
                        const struct weir_span_sink *sink, struct weir_decode_result *ret_result,
                        struct weir_where *ret_where)
 {
-    struct wr_dd dd = {.m = wr_mp_init(payload, bytes), .walk = {.decoder = decoder, .sink = sink}};
-    shapes_forget(decoder);
-    const uint8_t *const at = wr_dd_traces(&dd, dd.m.begin, read_span);
+    struct wr_dd dd = {.m = wr_mp_init(payload, bytes),
+                       .walk = {.decoder = decoder, .sink = sink},
+                       .span_depth = SPAN_DEPTH};
+    wr_dd_v04_forget(decoder);
+    const uint8_t *const at = wr_dd_traces(&dd, dd.m.begin, wr_dd_v04_span);
     return wr_dd_end(&dd, at, ret_result, ret_where);
 }

@@ -2,12 +2,7 @@
 /*
  * dd_v05: Datadog v0.5: MessagePack [strings, traces], a span an array of twelve.
  *
- * Idea: a key is an index, so its name is looked up among the wanted tags once a payload, when
- * first used, and the result kept beside the string.
- *
- * The dictionary grows as strings are really read, never by the claimed count, and has a bound:
- * strings of one byte would otherwise make 16 bytes of memory each. What a large payload left is
- * given back at its end.
+ * Idea: a key is an index into the dictionary (dict.h), so it costs one load.
  *
  * Lenient: a key of meta or metrics may be a string instead of an index. dd-trace-java 1.68.1 so
  * writes _dd.partial_version and _dd.was_long_running (contracts: trace-encoding §2.3), and a
@@ -17,26 +12,9 @@
  * Threads, memory: see decoder.h.
  */
 #include "decode/dd.h"
+#include "decode/dict.h"
 
-#include "base/alloc.h"
-
-#define DICT_MIN 256u
-#define DICT_MAX ((size_t)1 << 20) /* entries: 16 MiB */
-#define DICT_KEPT 32768u           /* entries kept from payload to payload: 512 KiB */
 #define SPAN_ELEMENTS 12u
-
-static int dict_grow(struct weir_decoder *d)
-{
-    const size_t cap = d->dict_cap ? 2 * d->dict_cap : DICT_MIN;
-    const size_t entry = sizeof *d->dict;
-    struct wr_dict_entry *const dict =
-        wr_realloc(&d->alloc, d->dict, d->dict_cap * entry, cap * entry);
-    if (!dict)
-        return WEIR_ENOMEM;
-    d->dict = dict;
-    d->dict_cap = cap;
-    return WEIR_OK;
-}
 
 static const uint8_t *read_dict(struct wr_dd *dd, const uint8_t *at)
 {
@@ -45,17 +23,15 @@ static const uint8_t *read_dict(struct wr_dd *dd, const uint8_t *at)
     const uint8_t *const begin = at;
     d->dict_count = 0;
     at = wr_mp_array(&dd->m, at, &count);
-    if (at && count > DICT_MAX)
+    if (at && count > WR_DICT_MAX)
         return wr_mp_fail(&dd->m, begin, WEIR_EFORMAT, "more than 2^20 dictionary strings");
     for (uint32_t i = 0; at && i < count; i++) {
         struct weir_bytes text;
         at = wr_mp_str(&dd->m, at, &text);
         if (!at)
             return NULL;
-        if (d->dict_count == d->dict_cap && dict_grow(d) != WEIR_OK)
+        if (wr_dict_add(d, text) != WEIR_OK)
             return wr_mp_fail(&dd->m, begin, WEIR_ENOMEM, NULL);
-        d->dict[d->dict_count++] = (struct wr_dict_entry){
-            .ptr = text.ptr, .len = (uint32_t)text.len, .match = WR_DICT_UNKNOWN};
     }
     return at;
 }
@@ -84,15 +60,6 @@ static const uint8_t *read_string(struct wr_dd *dd, const uint8_t *at, struct we
     return at;
 }
 
-static const struct weir_tag_match *match_of(const struct weir_tags *tags, struct wr_dict_entry *e)
-{
-    if (e->match == WR_DICT_UNKNOWN) {
-        const struct weir_tag_match *const found = wr_tags_find(tags, e->ptr, e->len);
-        e->match = found ? (uint32_t)(found - tags->matches) + WR_DICT_MATCH : WR_DICT_UNWANTED;
-    }
-    return e->match == WR_DICT_UNWANTED ? NULL : &tags->matches[e->match - WR_DICT_MATCH];
-}
-
 static bool is_string(const struct wr_mp *m, const uint8_t *at)
 {
     return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
@@ -112,7 +79,7 @@ static const uint8_t *read_key(struct wr_dd *dd, const uint8_t *at,
     struct wr_dict_entry *e = NULL;
     at = read_index(dd, at, &e);
     if (at && e)
-        *ret = match_of(tags, e);
+        *ret = wr_dict_match(tags, e);
     return at;
 }
 
@@ -199,15 +166,6 @@ static const uint8_t *read_span(struct wr_dd *dd, const uint8_t *at)
     return at;
 }
 
-static void dict_trim(struct weir_decoder *d)
-{
-    if (d->dict_cap <= DICT_KEPT)
-        return;
-    wr_free(&d->alloc, d->dict, d->dict_cap * sizeof *d->dict);
-    d->dict = NULL;
-    d->dict_cap = 0;
-}
-
 int weir_decode_dd_v05(struct weir_decoder *decoder, const void *payload, size_t bytes,
                        const struct weir_span_sink *sink, struct weir_decode_result *ret_result,
                        struct weir_where *ret_where)
@@ -221,6 +179,6 @@ int weir_decode_dd_v05(struct weir_decoder *decoder, const void *payload, size_t
         at = read_dict(&dd, at);
     if (at)
         at = wr_dd_traces(&dd, at, read_span);
-    dict_trim(decoder);
+    wr_dict_trim(decoder);
     return wr_dd_end(&dd, at, ret_result, ret_where);
 }

@@ -101,9 +101,19 @@ bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, in
 {
     const struct wr_store pos = wr_sketch_take(sk);
     const struct wr_store *const st = sign == WR_BINS_POSITIVE ? &pos : wr_sketch_negative(sk);
-    if (!(sign == WR_BINS_POSITIVE && sk->flags & WR_SK_LIST) && st && counters_are_small(st) &&
-        lo >= st->base && (uint64_t)((int64_t)lo - st->base) + n <= st->cap) {
+    const bool list = sign == WR_BINS_POSITIVE && sk->flags & WR_SK_LIST;
+    if (!list && st && counters_are_small(st) && lo >= st->base &&
+        (uint64_t)((int64_t)lo - st->base) + n <= st->cap) {
         read_small(st, lo, n, ret_counts);
+        return true;
+    }
+    if (list) {
+        memset(ret_counts, 0, n * sizeof ret_counts[0]);
+        for (size_t k = 0; k < sk->cap; k++) {
+            const uint64_t at = (uint64_t)((int64_t)sk->base + wr_list_at(sk, k) - lo);
+            if (at < n)
+                ret_counts[at]++;
+        }
         return true;
     }
     uint64_t weights[SMALL_CHUNK];

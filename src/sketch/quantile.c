@@ -30,59 +30,61 @@ uint64_t wr_rank_of(uint64_t weight, double q)
 
 /* The sign that a part is of: bins are numbered by magnitude, so that part 0 is walked from its
  * highest bin and part 2 from its lowest, whichever end the pass is from. */
-static enum wr_sign sign_of(const struct wr_pass *p)
+WR_INLINE enum wr_sign sign_of(const struct wr_pass *p)
 {
     return (p->part == 0) == (p->from == WR_END_HIGH) ? WR_POSITIVE : WR_NEGATIVE;
 }
 
-static void enter(struct wr_pass *p)
+WR_INLINE void enter(struct wr_pass *p)
 {
-    struct wr_run run = {0};
     const enum wr_end end = p->part == 0 ? WR_END_HIGH : WR_END_LOW;
-    WR_IGNORE(wr_view_run(p->sk, sign_of(p), end, &run)); /* not used: nothing to walk */
-    p->walk = p->part == 0 ? wr_walk_from_high(&run) : wr_walk_from_low(&run);
+    wr_view_run(p->sk, sign_of(p), end, &p->room, &p->walk.run);
+    if (p->part == 0)
+        wr_walk_from_high(&p->walk);
+    else
+        wr_walk_from_low(&p->walk);
 }
 
-struct wr_pass wr_pass_begin(const struct weir_sketch *sk, enum wr_end from)
+void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from)
 {
-    struct wr_pass p = {.sk = sk, .from = from};
-    enter(&p);
-    return p;
+    p->sk = sk;
+    p->from = from;
+    p->part = 0;
+    p->before = 0;
+    enter(p);
 }
 
 /* In the part where the pass stands, or else over it. */
-static bool find_in_part(struct wr_pass *p, uint64_t need, struct wr_spot *spot)
+WR_INLINE bool find_in_part(struct wr_pass *p, uint64_t need, struct wr_spot *spot)
 {
     struct wr_hit hit = {.weight = wr_sketch_zero(p->sk)};
     bool found;
-    if (p->part == 1)
-        found = need - p->before <= hit.weight;
-    else if (p->part == 0)
+    if (p->part == 0)
         found = wr_walk_down(&p->walk, need - p->before, &hit);
-    else
+    else if (p->part == 2)
         found = wr_walk_up(&p->walk, need - p->before, &hit);
-    if (found) {
-        const uint64_t before = p->before + hit.before;
-        *spot = (struct wr_spot){
-            .sign = p->part == 1 ? WR_ZERO : sign_of(p),
-            .index = hit.index,
-            .below = p->from == WR_END_LOW ? before : p->sk->weight - before - hit.weight,
-            .weight = hit.weight};
-        return true;
+    else
+        found = need - p->before <= hit.weight;
+    if (!found) {
+        p->before += p->part == 1 ? hit.weight : hit.before;
+        if (++p->part == 2)
+            enter(p);
+        return false;
     }
-    p->before += p->part == 1 ? hit.weight : hit.before;
-    if (++p->part == 2)
-        enter(p);
-    return false;
+    const uint64_t before = p->before + hit.before;
+    spot->sign = p->part == 1 ? WR_ZERO : sign_of(p);
+    spot->index = hit.index;
+    spot->below = p->from == WR_END_LOW ? before : p->sk->weight - before - hit.weight;
+    spot->weight = hit.weight;
+    return true;
 }
 
-struct wr_spot wr_pass_find(struct wr_pass *p, uint64_t need)
+void wr_pass_find(struct wr_pass *p, uint64_t need, struct wr_spot *ret_spot)
 {
-    struct wr_spot spot = {.sign = WR_ZERO};
     WR_ASSERT(need > 0 && need <= p->sk->weight);
-    while (!find_in_part(p, need, &spot) && p->part <= 2)
+    ret_spot->sign = WR_ZERO;
+    while (!find_in_part(p, need, ret_spot) && p->part <= 2)
         continue;
-    return spot;
 }
 
 static bool is_nearer_low(uint64_t weight, uint64_t rank)
@@ -90,11 +92,28 @@ static bool is_nearer_low(uint64_t weight, uint64_t rank)
     return rank < weight / 2;
 }
 
-struct wr_spot wr_spot_of_rank(const struct weir_sketch *sk, uint64_t rank)
+void wr_spot_of_rank(const struct weir_sketch *sk, uint64_t rank, struct wr_spot *ret_spot)
 {
     const bool low = is_nearer_low(sk->weight, rank);
-    struct wr_pass p = wr_pass_begin(sk, low ? WR_END_LOW : WR_END_HIGH);
-    return wr_pass_find(&p, low ? rank + 1 : sk->weight - rank);
+    struct wr_pass p;
+    wr_pass_begin(&p, sk, low ? WR_END_LOW : WR_END_HIGH);
+    wr_pass_find(&p, low ? rank + 1 : sk->weight - rank, ret_spot);
+}
+
+/* What is asked most is above the median and positive: the shortest way there. */
+static double value_of_rank(const struct weir_sketch *sk, uint64_t rank)
+{
+    struct wr_walk w;
+    struct wr_hit hit;
+    struct wr_spot spot;
+    if (!is_nearer_low(sk->weight, rank) && !(sk->flags & WR_SK_LIST)) {
+        wr_view_counters(sk, WR_POSITIVE, WR_END_HIGH, &w.run);
+        wr_walk_from_high(&w);
+        if (wr_walk_down(&w, sk->weight - rank, &hit))
+            return wr_view_value(sk, hit.index);
+    }
+    wr_spot_of_rank(sk, rank, &spot);
+    return wr_spot_value(sk, &spot);
 }
 
 double wr_spot_value(const struct weir_sketch *sk, const struct wr_spot *spot)
@@ -125,8 +144,7 @@ int weir_sketch_quantile(const struct weir_sketch *sk, double q, double *ret_val
     } else if (q >= 1) {
         *ret_value = max;
     } else {
-        const struct wr_spot spot = wr_spot_of_rank(sk, wr_rank_of(sk->weight, q));
-        *ret_value = clamp(wr_spot_value(sk, &spot), min, max);
+        *ret_value = clamp(value_of_rank(sk, wr_rank_of(sk->weight, q)), min, max);
     }
     return WEIR_OK;
 }
@@ -156,17 +174,21 @@ static void answer(const struct weir_sketch *sk, const struct ask *asks, size_t 
     const double max = wr_view_max(sk);
     size_t low = 0;
     if (n && is_nearer_low(sk->weight, asks[0].rank)) {
-        struct wr_pass p = wr_pass_begin(sk, WR_END_LOW);
+        struct wr_pass p;
+        wr_pass_begin(&p, sk, WR_END_LOW);
         for (; low < n && is_nearer_low(sk->weight, asks[low].rank); low++) {
-            const struct wr_spot spot = wr_pass_find(&p, asks[low].rank + 1);
+            struct wr_spot spot;
+            wr_pass_find(&p, asks[low].rank + 1, &spot);
             values[asks[low].at] = clamp(wr_spot_value(sk, &spot), min, max);
         }
     }
     if (low == n)
         return;
-    struct wr_pass p = wr_pass_begin(sk, WR_END_HIGH);
+    struct wr_pass p;
+    wr_pass_begin(&p, sk, WR_END_HIGH);
     for (size_t i = n; i > low; i--) {
-        const struct wr_spot spot = wr_pass_find(&p, sk->weight - asks[i - 1].rank);
+        struct wr_spot spot;
+        wr_pass_find(&p, sk->weight - asks[i - 1].rank, &spot);
         values[asks[i - 1].at] = clamp(wr_spot_value(sk, &spot), min, max);
     }
 }

@@ -23,17 +23,18 @@ struct wr_pass {
     unsigned part;       /* 0: the sign at that end, 1: zero, 2: the other sign, 3: past the end */
     uint64_t before;     /* weight of the parts before */
     struct wr_walk walk; /* in parts 0 and 2 */
+    struct wr_view_room room;
 };
-struct wr_pass wr_pass_begin(const struct weir_sketch *sk, enum wr_end from);
+void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from);
 /*
  * The first bin with which the weight passed is at least need: 1..weight of the sketch, not less
  * than the last time. From the low end that is the first bin whose cumulative weight is above
  * need - 1; from the high end the same bin is that of need = weight - rank.
  */
-struct wr_spot wr_pass_find(struct wr_pass *p, uint64_t need);
+void wr_pass_find(struct wr_pass *p, uint64_t need, struct wr_spot *ret_spot);
 
 /* The bin that holds the unit of weight number rank (from 0), from the nearer end. */
-struct wr_spot wr_spot_of_rank(const struct weir_sketch *sk, uint64_t rank);
+void wr_spot_of_rank(const struct weir_sketch *sk, uint64_t rank, struct wr_spot *ret_spot);
 /* What the bin answers, unclamped. */
 double wr_spot_value(const struct weir_sketch *sk, const struct wr_spot *spot);
 /* The rank of q, 0 < q < 1, that weir_sketch_quantile means. */

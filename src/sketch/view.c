@@ -8,12 +8,11 @@
 
 #include <math.h>
 
-_Static_assert(WR_WALK_SPAN == WR_LIST_SPAN, "a walk takes every list");
-
 /* Nanoseconds that are binned as such are answered in seconds. */
 static double to_answer(const struct weir_sketch *sk, double v)
 {
-    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    return kind->head.grid == WEIR_GRID_NS && kind->head.mapping->kind != WEIR_MAPPING_BASE2
                ? v / 1e9
                : v;
 }
@@ -43,65 +42,25 @@ double wr_view_max(const struct weir_sketch *sk)
     return answer_of(sk, &sk->max);
 }
 
-/* The extreme that lies in the highest bin of a sign, or in the lowest. */
-static const union wr_extreme *extreme_at(const struct weir_sketch *sk, enum wr_sign sign,
-                                          enum wr_end end)
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret)
 {
-    return (sign == WR_POSITIVE) == (end == WR_END_HIGH) ? &sk->max : &sk->min;
-}
-
-/* Whether the extreme in the highest bin is of that sign at all. */
-static bool is_used(const struct weir_sketch *sk, enum wr_sign sign)
-{
-    const union wr_extreme *const x = extreme_at(sk, sign, WR_END_HIGH);
-    if (wr_sketch_grid(sk) == WEIR_GRID_NS)
-        return sign == WR_POSITIVE && x->ns > 0;
-    return (sign == WR_POSITIVE ? x->value : -x->value) > WR_MAPPING_ZERO_MAX;
-}
-
-/* The line of an extreme's bin; the end of the block when it is not in it. */
-static void narrow(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end end,
-                   struct wr_run *run)
-{
-    int32_t index;
-    if (wr_sketch_place(sk, extreme_at(sk, sign, end), &index) != sign || index < run->base)
+    uint8_t *const counters = (uint8_t *)room->counters;
+    *ret = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
+    int32_t lo;
+    int32_t hi;
+    if (!wr_list_range(sk, &lo, &hi))
         return;
-    const uint64_t line = ((uint64_t)(uint32_t)(index - run->base) << run->width) / WR_WALK_LINE;
-    const uint64_t from = line * WR_WALK_LINE;
-    if (from + WR_WALK_LINE > run->end)
-        return;
-    if (end == WR_END_HIGH)
-        run->end = (uint32_t)from + WR_WALK_LINE;
-    else
-        run->begin = (uint32_t)from;
+    const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
+    ret->base = lo;
+    ret->end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
+    memset(counters, 0, ret->end);
+    for (size_t k = 0; k < sk->cap; k++)
+        counters[wr_list_at(sk, k) - less]++;
 }
 
-static struct wr_run run_of_store(const struct wr_store *st)
+double wr_view_error(const struct weir_sketch *sk)
 {
-    return (struct wr_run){.bins = st->bins,
-                           .base = st->base,
-                           .end = st->bytes,
-                           .width = st->width,
-                           .shift = st->shift};
-}
-
-bool wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
-                 struct wr_run *ret)
-{
-    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST) {
-        *ret = (struct wr_run){
-            .bins = sk->bins, .base = sk->base, .listed = sk->cap, .shift = WR_STORE_SHIFT};
-        return sk->cap != 0;
-    }
-    const bool loose = (sk->flags & WR_SK_LOOSE) != 0;
-    const struct wr_store pos = wr_sketch_take(sk);
-    const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
-    if (!st || (!loose && !is_used(sk, sign)))
-        return false;
-    *ret = run_of_store(st);
-    if (!loose && wr_sketch_mapping(sk)->kind == WEIR_MAPPING_BASE2)
-        narrow(sk, sign, from, ret);
-    return true;
+    return (1 + wr_sketch_mapping(sk)->accuracy) * (1 + wr_sketch_inherited(sk)) - 1;
 }
 
 bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index)
@@ -110,8 +69,15 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
         return false;
     const struct wr_store pos = wr_sketch_take(sk);
     const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
+    int32_t lo;
     int32_t hi;
-    return st && st->collapsed && wr_store_used(st, ret_index, &hi);
+    if (!st || !st->collapsed || !wr_store_used(st, &lo, &hi))
+        return false;
+    /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
+     * a sketch whose limit is not known, but which had two bins at least. */
+    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->head.max_bins;
+    *ret_index = own || lo == hi ? lo : hi - 1;
+    return true;
 }
 
 /*

@@ -7,15 +7,99 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
+#include <math.h>
 #include "sketch/state.h"
 #include "sketch/walk.h"
 
 enum wr_end { WR_END_LOW, WR_END_HIGH };
 
-/* Where the counters of a sign lie, for a walk from that end (which is narrowed to the extreme
- * where that costs no logarithm). false: no bin of it is used. */
-bool wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
-                 struct wr_run *ret);
+/* The extreme that lies in the highest bin of a sign, or in the lowest. */
+WR_INLINE const union wr_extreme *wr_view_extreme(const struct weir_sketch *sk, enum wr_sign sign,
+                                                  enum wr_end end)
+{
+    return (sign == WR_POSITIVE) == (end == WR_END_HIGH) ? &sk->max : &sk->min;
+}
+
+/* Whether an extreme is of a sign. */
+WR_INLINE bool wr_view_is(const struct wr_kind *kind, const union wr_extreme *x, enum wr_sign sign)
+{
+    if (kind->head.grid == WEIR_GRID_NS)
+        return sign == WR_POSITIVE && x->ns > 0;
+    return (sign == WR_POSITIVE ? x->value : -x->value) > WR_MAPPING_ZERO_MAX;
+}
+
+/* From the line of an extreme's bin on, if that is in the block. For the default mapping. */
+WR_INLINE void wr_view_narrow(const struct wr_kind *kind, const union wr_extreme *x,
+                              enum wr_end end, struct wr_run *run)
+{
+    const int32_t index = kind->head.grid == WEIR_GRID_NS ? wr_mapping_index_ns(x->ns)
+                                                          : wr_mapping_index_value(fabs(x->value));
+    const uint32_t at = (uint32_t)index - (uint32_t)run->base;
+    const uint32_t byte = at << run->width;
+    const uint32_t line = byte & ~(WR_WALK_LINE - 1);
+    if (index < run->base || at >= run->end >> run->width || run->end - line < WR_WALK_LINE)
+        return;
+    if (end == WR_END_HIGH)
+        run->end = line + WR_WALK_LINE;
+    else
+        run->begin = line;
+}
+
+/* Memory to spread a list out in: whole lines. */
+struct wr_view_room {
+    uint64_t counters[WR_LIST_SPAN / sizeof(uint64_t)];
+};
+/* Where the positive samples of a list lie, once spread out as counters. */
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret);
+
+/*
+ * Where the counters of a sign lie, for a walk from that end: narrowed to the extreme where that
+ * costs no logarithm. No bin of it used: no bytes. Not for the positive ones of a list.
+ */
+WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
+                                struct wr_run *ret)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
+    const bool loose = (sk->flags & WR_SK_LOOSE) != 0;
+    ret->bins = NULL;
+    ret->base = 0;
+    ret->begin = 0;
+    ret->end = 0;
+    ret->width = 0;
+    ret->shift = WR_STORE_SHIFT;
+    if (!loose && !wr_view_is(kind, wr_view_extreme(sk, sign, WR_END_HIGH), sign))
+        return;
+    if (sign == WR_POSITIVE) {
+        ret->bins = sk->bins;
+        ret->base = sk->base;
+        ret->end = wr_store_bytes(sk->size);
+        ret->width = sk->flags & WR_SK_WIDTH;
+        ret->shift = sk->flags & WR_SK_FINE ? 0 : WR_STORE_SHIFT;
+    } else {
+        const struct wr_store *const neg = wr_sketch_negative(sk);
+        if (!neg)
+            return;
+        ret->bins = neg->bins;
+        ret->base = neg->base;
+        ret->end = neg->bytes;
+        ret->width = neg->width;
+        ret->shift = neg->shift;
+    }
+    const union wr_extreme *const x = wr_view_extreme(sk, sign, from);
+    if (!loose && kind->head.mapping == &wr_mapping_default && wr_view_is(kind, x, sign))
+        wr_view_narrow(kind, x, from, ret);
+}
+
+/* The same of any sketch; room is for a list. */
+WR_INLINE void wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
+                           struct wr_view_room *room, struct wr_run *ret)
+{
+    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
+        wr_view_spread(sk, room, ret);
+    else
+        wr_view_counters(sk, sign, from, ret);
+}
+
 /* The bin that holds what a collapse moved up, of a sign that is used; false: none can be. */
 bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index);
 
@@ -25,6 +109,8 @@ double wr_view_max(const struct weir_sketch *sk);
 /* A bound, and the answer, of a bin of positive values. */
 double wr_view_lower(const struct weir_sketch *sk, int32_t index);
 double wr_view_value(const struct weir_sketch *sk, int32_t index);
+/* How far the answer of a bin may be from what is in it, relatively, collapse apart. */
+double wr_view_error(const struct weir_sketch *sk);
 /* The bin of v, in the unit of answers and between the extremes. */
 enum wr_sign wr_view_place(const struct weir_sketch *sk, double v, int32_t *ret_index);
 #endif

@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #define WR_WALK_LINE 64u
-#define WR_WALK_SPAN 2048u
 
 /* The counters of one sign, as they lie. */
 struct wr_run {
@@ -28,9 +27,6 @@ struct wr_run {
     uint32_t end;   /* or less than one: then whole words */
     uint8_t width;  /* log2 of the bytes of a counter */
     uint8_t shift;  /* a counter is units of 2^-20 << shift */
-    /* Not 0: bins are a list of so many samples, each a 16-bit distance from base below
-     * WR_WALK_SPAN, in any order; begin, end and width say nothing. */
-    uint16_t listed;
 };
 
 struct wr_walk {
@@ -38,6 +34,17 @@ struct wr_walk {
     uint32_t at;  /* the lines up to here are in sum */
     uint64_t sum; /* in units of the counters */
 };
+/* From the lowest bin of w->run, or from the highest. */
+static inline void wr_walk_from_low(struct wr_walk *w)
+{
+    w->at = w->run.begin;
+    w->sum = 0;
+}
+static inline void wr_walk_from_high(struct wr_walk *w)
+{
+    w->at = w->run.end;
+    w->sum = 0;
+}
 
 /* Where it was reached; weights in units of 2^-20. */
 struct wr_hit {
@@ -46,28 +53,24 @@ struct wr_hit {
     uint64_t weight; /* of this one */
 };
 
-/* From the lowest bin up, from the highest down. */
-struct wr_walk wr_walk_from_low(const struct wr_run *run);
-struct wr_walk wr_walk_from_high(const struct wr_run *run);
 /*
  * On to the first bin with which the weight walked is at least need; need > 0 and not less than
- * the last time. false: the whole run has less; *ret says how much.
+ * the last time. false: the whole run has less; ret->before says how much.
  */
 bool wr_walk_up(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 bool wr_walk_down(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
 /* Sum over the counters, units of 2^-20. */
 uint64_t wr_run_weight(const struct wr_run *run);
+/* The same of the bins up to index. */
+uint64_t wr_run_weight_upto(const struct wr_run *run, int32_t index);
 
-/*
- * The steps that go by lines: from at on until the line with which *sum reaches wanted, where they
- * stop before adding it; the end of the run when none does. Each in two ways, for tests.
- */
-typedef uint32_t wr_skip_fn(const struct wr_run *run, uint32_t at, uint64_t wanted, uint64_t *sum);
-wr_skip_fn wr_skip_up_words;
-wr_skip_fn wr_skip_down_words;
+/* The same in each of two ways, for tests. */
+typedef bool wr_walk_fn(struct wr_walk *w, uint64_t need, struct wr_hit *ret);
+wr_walk_fn wr_walk_up_words;
+wr_walk_fn wr_walk_down_words;
 #if defined(__x86_64__)
 #define WR_WALK_AVX2 1
-wr_skip_fn wr_skip_up_avx2;
-wr_skip_fn wr_skip_down_avx2;
+wr_walk_fn wr_walk_up_avx2; /* where the CPU has it */
+wr_walk_fn wr_walk_down_avx2;
 #endif
 #endif

@@ -192,12 +192,36 @@ const uint8_t *wr_mp_item(struct wr_mp *m, const uint8_t *at, struct wr_mp_item 
     return claimed(m, at, at + 1, ret);
 }
 
+/* Pass over at most *count items of the frequent forms without insides: small integers, strings of
+ * up to 255 bytes, 64-bit numbers. Stops at any other; *count is what is left. */
+static const uint8_t *pass_plain(const struct wr_mp *m, const uint8_t *at, uint64_t *count)
+{
+    uint64_t left = *count;
+    for (; left > 0 && at < m->end; left--) {
+        const unsigned first = at[0];
+        size_t size = 1;
+        if ((first & 0xe0) == 0xa0)
+            size = 1 + (first & 0x1f);
+        else if (first == 0xcf || first == 0xcb)
+            size = 9;
+        else if (first == 0xd9 && m->end - at >= 2)
+            size = 2 + (size_t)at[1];
+        else if (first >= 0x80 && first < 0xe0)
+            break;
+        if (WR_UNLIKELY(size > (size_t)(m->end - at)))
+            break;
+        at += size;
+    }
+    *count = left;
+    return at;
+}
+
 const uint8_t *wr_mp_skip(struct wr_mp *m, const uint8_t *at, unsigned depth)
 {
     uint64_t left[SKIP_DEPTH_MAX]; /* items still to skip in each open container */
     unsigned open = 0;
     WR_ASSERT(depth <= SKIP_DEPTH_MAX);
-    for (;;) {
+    do {
         struct wr_mp_item item;
         const uint8_t *const item_at = at;
         at = wr_mp_item(m, at, &item);
@@ -211,14 +235,16 @@ const uint8_t *wr_mp_skip(struct wr_mp *m, const uint8_t *at, unsigned depth)
             left[open - 1]--;
         }
         /* A container that is done counts as one item of the one around it. */
-        while (open > 0 && left[open - 1] == 0) {
+        while (open > 0) {
+            at = pass_plain(m, at, &left[open - 1]);
+            if (left[open - 1] > 0)
+                break;
             open--;
             if (open > 0)
                 left[open - 1]--;
         }
-        if (open == 0)
-            return at;
-    }
+    } while (open > 0);
+    return at;
 }
 
 const uint8_t *wr_mp_str_any(struct wr_mp *m, const uint8_t *at, struct weir_bytes *ret)

@@ -141,6 +141,10 @@ WR_INLINE const uint8_t *wr_mp_i64(struct wr_mp *m, const uint8_t *at, int64_t *
         *ret = at[0];
         return at + 1;
     }
+    if (left >= 5 && at[0] == 0xce) { /* nearly all durations */
+        *ret = wr_load32be(at + 1);
+        return at + 5;
+    }
     return wr_mp_i64_any(m, at, ret);
 }
 

@@ -65,7 +65,7 @@ static unsigned check_index(const char *path)
 
 static struct weir_sketch *sketch(uint32_t grid)
 {
-    const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = grid, .max_bins = 65536};
+    const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = grid, .max_bins = 32768};
     struct weir_sketch *sk;
     if (weir_sketch_new(&o, &sk) != WEIR_OK)
         exit(1);

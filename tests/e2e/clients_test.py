@@ -217,14 +217,19 @@ class Cases(unittest.TestCase):
         plain = self.span("k11", meta=meta, metrics=metrics)
         strings = ["", "k11", "op", "res", "http.status_code", "204", "_sampling_priority_v1"]
         v05 = [strings, [[[1, 2, 3, 1, 1, 0, plain["start"], plain["duration"], 0, {4: 5}, {6: 1.0}, 0]]]]
-        for path, body in (("/v0.3/traces", [[plain]]), ("/v0.4/traces", [[plain]]), ("/v0.5/traces", v05)):
+        v07 = {"chunks": [{"priority": 1, "origin": "", "spans": [plain], "tags": {}, "dropped_trace": False}]}
+        attributes = ["http.status_code", 1, "204", "_sampling_priority_v1", 3, 1.0]
+        v1 = {11: [{4: [{1: "k11", 2: "op", 3: "res", 4: 1, 5: 0, 6: plain["start"], 7: plain["duration"], 8: False,
+                         9: attributes}], 6: bytes(15) + b"\1"}]}
+        for path, body in (("/v0.3/traces", [[plain]]), ("/v0.4/traces", [[plain]]), ("/v0.5/traces", v05),
+                           ("/v0.7/traces", v07), ("/v1.0/traces", v1)):
             self.assertEqual(self.put(spans.pack(body), path=path).status, 200, path)
-        self.assertEqual(self.rows("k11"), {("k11", "op", "res", "SPAN_KIND_UNSPECIFIED", "204", "STATUS_CODE_UNSET"): 3})
+        self.assertEqual(self.rows("k11"), {("k11", "op", "res", "SPAN_KIND_UNSPECIFIED", "204", "STATUS_CODE_UNSET"): 5})
         labels = [l for l, _ in self.agent.calls('service_name="k11"')]
         self.assertEqual(len(labels), 1, labels)
         self.assertEqual(request(self.agent.otlp, "POST", "/v1/traces", otlp_span("k11", "op", "res", 204),
                                  [("Content-Type", "application/x-protobuf")]).status, 200)
-        self.assertEqual(self.rows("k11"), {("k11", "op", "res", "SPAN_KIND_UNSPECIFIED", "204", "STATUS_CODE_UNSET"): 4})
+        self.assertEqual(self.rows("k11"), {("k11", "op", "res", "SPAN_KIND_UNSPECIFIED", "204", "STATUS_CODE_UNSET"): 6})
 
     def test_nothing_of_a_refused_payload_counts_so_nothing_doubles_K22(self):
         good = spans.pack([[self.span("k22", i)] for i in range(1, 51)])

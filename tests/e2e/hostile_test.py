@@ -486,8 +486,11 @@ class Splits(Base):
         otlp = rows["ce-identity"]
         v04 = valid_span(1)
         v05 = spans.pack([["", "s", "n", "r"], [[[1, 2, 3, 1, 1, 0, 1, 1, 0, {}, {}, 0]]]])
+        v1 = spans.pack({7: "prod", 11: [{4: [{1: "s", 2: "n", 3: "r", 4: 1, 6: 1, 7: 1, 9: [1, 1, 1]}],
+                                          6: bytes(15) + b"\1"}]})
         coded = ("Content-Encoding", "gzip")
         self.check(self.agent.datadog, "/v0.4/traces", v04, [MSGPACK])
+        self.check(self.agent.datadog, "/v1.0/traces", v1, [MSGPACK])
         self.check(self.agent.datadog, "/v0.5/traces", v05, [MSGPACK], chunked=True)
         self.check(self.agent.otlp, "/v1/traces", otlp, [PROTOBUF])
         self.check(self.agent.otlp, "/v1/traces", gzip.compress(otlp), [PROTOBUF, coded], chunked=True)

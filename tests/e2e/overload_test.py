@@ -320,12 +320,18 @@ class Floods(Base):
             rows = [[[service, name, resource, 1, i + 1, 0, now, 1000, 0, meta or {}, {}, 0]] for i in range(10000)]
             return spans.pack([strings, rows])
 
-        bodies = [v05(service=9), v05(name=9), v05(resource=9)]
-        bodies += [v05(meta={4: 5, key: 9}) for key in (6, 7, 8)]
+        def v1(first, then):
+            spans_of = [{4: i + 1, 6: now, 7: 1000, **(then if i else first)} for i in range(10000)]
+            return spans.pack({11: [{4: [s], 6: bytes(15) + b"\1"} for s in spans_of]})
+
+        bodies = [("/v0.5/traces", v05(service=9)), ("/v0.5/traces", v05(name=9)), ("/v0.5/traces", v05(resource=9))]
+        bodies += [("/v0.5/traces", v05(meta={4: 5, key: 9})) for key in (6, 7, 8)]
+        bodies += [("/v1.0/traces", v1({1: large, 2: "n"}, {1: 1, 2: 2})),
+                   ("/v1.0/traces", v1({1: "s", 2: "n", 3: large, 13: 3}, {1: 1, 2: 2, 3: 3, 13: 3}))]
         before = agent.total_calls()
         with self.bounded(agent, 16 << 20, "values of 1 MB") as ordinary:
-            for body in bodies:
-                answer = request(agent.datadog, "POST", "/v0.5/traces", body, [MSGPACK])
+            for route, body in bodies:
+                answer = request(agent.datadog, "POST", route, body, [MSGPACK])
                 self.assertEqual(answer.status, 200)
         self.assertEqual(agent.total_calls() - before, 10000 * len(bodies) + ordinary.served)
         longest = max(len(v.encode()) for labels, _ in agent.calls() for v in labels.values())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef FUZZ_DECODE_H
 #define FUZZ_DECODE_H
-/* decode: what the three decoders' targets share. */
+/* decode: what the decoders' targets share. */
 #include "fuzz.h"
 
 #include <weir/decode.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One trace by v0.4, v0.5 and OTLP gives the same rows (contracts: rows §2; case K11). */
+/* One trace by v0.4, v0.5, v0.7, v1.0 and OTLP gives the same rows (contracts: rows §2; case K11).
+ */
 #include "t.h"
+#include "transcode.h"
 #include "wire/pb_write.h"
 
 #include <string.h>
@@ -8,7 +10,7 @@
 #include <weir/stats.h>
 #include <weir/trace.h>
 
-enum { PROTOCOLS = 3, SPANS = 4 };
+enum { PROTOCOLS = 5, SPANS = 4 };
 
 static const int64_t now = INT64_C(1800000000) * 1000000000;
 
@@ -198,6 +200,19 @@ static void run(decode_fn *decode, const uint8_t *payload, size_t bytes, char *o
     weir_stats_free(st);
 }
 
+/* The v0.4 payload by another of Datadog's formats. */
+static size_t transcode(bool (*to)(struct weir_bytes, struct wr_out *), uint8_t *payload, size_t n,
+                        size_t cap)
+{
+    struct wr_out out;
+    wr_out_init(&out, NULL, cap);
+    T_TRUE(to((struct weir_bytes){(const char *)payload, n}, &out));
+    memcpy(payload, out.ptr, out.len);
+    const size_t len = out.len;
+    wr_out_done(&out);
+    return len;
+}
+
 TEST(one_trace_gives_the_same_rows_by_every_protocol)
 {
     static uint8_t payload[16 << 10];
@@ -208,8 +223,14 @@ TEST(one_trace_gives_the_same_rows_by_every_protocol)
     run(weir_decode_dd_v05, payload, n, rows[1], sizeof rows[1]);
     n = encode_otlp(payload, sizeof payload);
     run(weir_decode_otlp_traces, payload, n, rows[2], sizeof rows[2]);
-    T_EQ_STR(rows[1], rows[0]);
-    T_EQ_STR(rows[2], rows[0]);
+    n = encode_dd(WEIR_TRACE_V04, payload, sizeof payload);
+    n = transcode(t_transcode_v07, payload, n, sizeof payload);
+    run(weir_decode_dd_v07, payload, n, rows[3], sizeof rows[3]);
+    n = encode_dd(WEIR_TRACE_V04, payload, sizeof payload);
+    n = transcode(t_transcode_v1, payload, n, sizeof payload);
+    run(weir_decode_dd_v1, payload, n, rows[4], sizeof rows[4]);
+    for (size_t i = 1; i < PROTOCOLS; i++)
+        T_EQ_STR(rows[i], rows[0]);
     T_TRUE(strstr(rows[0], "env=prod operation_name=render service_name=shop "
                            "span_kind=SPAN_KIND_UNSPECIFIED span_name=page hits=1048576 errors=0"));
     T_TRUE(strstr(rows[0], "http_response_status_code=500"));

@@ -317,3 +317,41 @@ TEST(a_mapping_without_memory_says_so)
 {
     t_each_oom(use_mapping, NULL);
 }
+
+static int convert_once(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct weir_sketch *const src = ctx;
+    struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_mapping *m;
+    int r = weir_mapping_new(alloc, WEIR_MAPPING_QUADRATIC, 1.2, 0.5, &m);
+    if (r != WEIR_OK)
+        return r;
+    o.mapping = m;
+    struct weir_sketch *dst;
+    r = weir_sketch_new(&o, &dst);
+    weir_mapping_unref(m);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_add(dst, 1e-3, 0);
+    for (int times = 0; times < 2 && r == WEIR_OK; times++) {
+        struct weir_sketch *before;
+        const struct weir_sketch_opts plain = {.struct_size = sizeof plain, .mapping = m};
+        T_OK(weir_sketch_new(&plain, &before));
+        T_OK(weir_sketch_copy(before, dst));
+        r = weir_sketch_convert(dst, src);
+        T_TRUE(wr_sketch_check(dst));
+        if (r != WEIR_OK)
+            T_TRUE(weir_sketch_equal(dst, before));
+        weir_sketch_free(before);
+    }
+    weir_sketch_free(dst);
+    return r;
+}
+
+TEST(a_conversion_fails_without_a_trace)
+{
+    struct weir_sketch *const src = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(fill_values(src, 5));
+    t_each_oom(convert_once, src);
+    weir_sketch_free(src);
+}

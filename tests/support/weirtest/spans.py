@@ -113,12 +113,15 @@ def _dd_span(service, operation, resource, start, duration, error, meta, metrics
                 max(duration, 0))
 
 
+def _v04_fields(s, meta):
+    return _dd_span(s.get("service") or "", s.get("name") or "", s.get("resource") or "", s.get("start") or 0,
+                    s.get("duration") or 0, s.get("error") or 0, meta, s.get("metrics") or {})
+
+
 def read_v04(body):
     for trace in unpack(body):
         for s in trace:
-            yield _dd_span(s.get("service") or "", s.get("name") or "", s.get("resource") or "",
-                           s.get("start") or 0, s.get("duration") or 0, s.get("error") or 0,
-                           s.get("meta") or {}, s.get("metrics") or {})
+            yield _v04_fields(s, s.get("meta") or {})
 
 
 def read_v05(body):
@@ -128,6 +131,85 @@ def read_v05(body):
             meta = {strings[k]: strings[v] for k, v in s[9].items()}
             metrics = {strings[k]: v for k, v in s[10].items()}
             yield _dd_span(strings[s[0]], strings[s[1]], strings[s[2]], s[6], s[7], s[8], meta, metrics)
+
+
+def read_v07(body):
+    payload = unpack(body)
+    for chunk in payload.get("chunks", []):
+        for s in chunk.get("spans", []):
+            yield _v04_fields(s, dict({"env": payload.get("env", "")}, **(s.get("meta") or {})))
+
+
+class _V1:
+    """v1.0: a string stands as text once, and is its number from then on; so the order of reading matters."""
+
+    KINDS = {1: "internal", 2: "server", 3: "client", 4: "producer", 5: "consumer"}
+
+    def __init__(self, payload):
+        self.strings = [""]
+        self.env, self.spans = "", []
+        for key, value in payload.items():  # in the order of the bytes
+            if key == 7:
+                self.env = self.text(value)
+            elif key == 10:
+                self.attributes(value)
+            elif key == 11:
+                self.chunks(value)
+            else:
+                self.text(value)
+
+    def text(self, value):
+        if isinstance(value, int):
+            return self.strings[value]
+        self.strings.append(value)
+        return value
+
+    def attribute(self, kind, value):
+        if kind == 1:
+            return self.text(value)
+        if kind == 6:
+            return [self.attribute(*value[i:i + 2]) for i in range(0, len(value), 2)]
+        return self.attributes(value) if kind == 7 else value
+
+    def attributes(self, flat):
+        found = {}
+        for i in range(0, len(flat), 3):
+            key = self.text(flat[i])
+            found[key] = self.attribute(*flat[i + 1:i + 3])
+        return found
+
+    def chunks(self, chunks):
+        for chunk in chunks:
+            for key, value in chunk.items():
+                if key == 2:
+                    self.text(value)
+                elif key == 3:
+                    self.attributes(value)
+                elif key == 4:
+                    self.spans += [self.span(s) for s in value]
+
+    def span(self, members):
+        found = {}
+        for key, value in members.items():
+            if key in (1, 2, 3, 10, 13, 14, 15):
+                value = self.text(value)
+            elif key == 9:
+                value = self.attributes(value)
+            elif key in (11, 12) and value:
+                raise ValueError("links and events are not read here")
+            found[key] = value
+        return found
+
+
+def read_v1(body):
+    payload = _V1(unpack(body))
+    for s in payload.spans:
+        both = s.get(9, {})
+        meta = {k: v for k, v in both.items() if isinstance(v, str)}
+        metrics = {k: v for k, v in both.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        meta["env"] = s.get(13) or meta.get("env") or payload.env
+        meta["span.kind"] = _V1.KINDS.get(s.get(16), meta.get("span.kind", ""))
+        yield _dd_span(s.get(1, ""), s.get(2, ""), s.get(3, ""), s.get(6, 0), s.get(7, 0), s.get(8, False), meta, metrics)
 
 
 # OTLP: protobuf by hand. Field numbers of opentelemetry.proto.trace.v1, resource.v1, common.v1.
@@ -212,7 +294,8 @@ def read_otlp(body):
 def read_body(path, body):
     """The spans of a request's decoded body; [] where the route is none for traces."""
     for route, reader in (("/v0.3/traces", read_v04), ("/v0.4/traces", read_v04),
-                          ("/v0.5/traces", read_v05), ("/v1/traces", read_otlp)):
+                          ("/v0.5/traces", read_v05), ("/v0.7/traces", read_v07), ("/v1.0/traces", read_v1),
+                          ("/v1/traces", read_otlp)):
         if path.split("?")[0] == route:
             return [s for s in reader(body) if s is not None]
     return []

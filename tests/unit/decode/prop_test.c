@@ -3,7 +3,7 @@
  * prop: golden bodies with random bytes changed, cut or moved, for a bounded number of runs from a
  * printed seed. A decoder may say anything, but: it stays within the bytes (guard page), says the
  * same each time, also through a decoder that has seen other payloads, and every string it hands
- * over lies in the payload.
+ * over lies in the payload or is one of v1.0's words.
  */
 #include "support.h"
 
@@ -20,12 +20,24 @@ struct within {
     uint64_t digest;
 };
 
+/* What v1.0 has as a number or a boolean is static text. */
+static bool is_word(const char *ptr, size_t len)
+{
+    static const char *const words[] = {"internal", "server", "client", "producer",
+                                        "consumer", "true",   "false"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == len && memcmp(words[i], ptr, len) == 0)
+            return true;
+    return false;
+}
+
 static void check_within(struct within *w, const char *ptr, size_t len)
 {
     if (!ptr || len == 0)
         return;
     const uint8_t *const p = (const uint8_t *)ptr;
-    T_TRUE(p >= w->begin && p <= w->end && len <= (size_t)(w->end - p));
+    if (!is_word(ptr, len))
+        T_TRUE(p >= w->begin && p <= w->end && len <= (size_t)(w->end - p));
     for (size_t i = 0; i < len; i++)
         w->digest = (w->digest ^ p[i]) * UINT64_C(0x100000001b3);
 }
@@ -107,6 +119,10 @@ TEST(changed_bodies_are_read_within_their_bytes_and_the_same_each_time)
     } seeds[] = {{"webflux.v04.hex", weir_decode_dd_v04},
                  {"greeting.v05.hex", weir_decode_dd_v05},
                  {"trace.otlp.hex", weir_decode_otlp_traces},
+                 {"py-v04-12.v07.hex", weir_decode_dd_v07},
+                 {"py-v04-12.v1.hex", weir_decode_dd_v1},
+                 {"sample.v1.hex", weir_decode_dd_v1},
+                 {"dd-go-01.v1.hex", weir_decode_dd_v1},
                  {"py-stats-20.v05.hex", weir_decode_dd_v05},
                  {"py-v04-12.v04.hex", weir_decode_dd_v04},
                  {"pyotel-proto-08.otlp.hex", weir_decode_otlp_traces}};

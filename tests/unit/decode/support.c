@@ -105,6 +105,10 @@ t_decode_fn *t_route(const char *route)
         return weir_decode_dd_v04;
     if (strcmp(route, "/v0.5/traces") == 0)
         return weir_decode_dd_v05;
+    if (strcmp(route, "/v0.7/traces") == 0)
+        return weir_decode_dd_v07;
+    if (strcmp(route, "/v1.0/traces") == 0)
+        return weir_decode_dd_v1;
     if (strcmp(route, "/v1/traces") == 0)
         return weir_decode_otlp_traces;
     return NULL;
@@ -119,6 +123,8 @@ struct weir_tags *t_tags(void)
          WEIR_IN_DD_META | WEIR_IN_DD_METRICS | WEIR_IN_OTLP_SPAN | WEIR_IN_OTLP_RESOURCE},
         {"zone", SLOT_DIM, 1, WEIR_IN_OTLP_SPAN | WEIR_IN_OTLP_RESOURCE},
         {"http.route", SLOT_TWICE, 0, WEIR_IN_DD_META | WEIR_IN_OTLP_SPAN},
+        {"version", SLOT_VERSION, 0, WEIR_IN_DD_META},
+        {"component", SLOT_COMPONENT, 0, WEIR_IN_DD_META},
     };
     struct weir_tags *tags = NULL;
     T_OK(weir_tags_new(NULL, names, sizeof names / sizeof *names, &tags));

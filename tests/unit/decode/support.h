@@ -7,7 +7,7 @@
 #include <weir/decode.h>
 
 /* Slots of the names that t_tags adds to the fixed ones. */
-enum { SLOT_PEER = WEIR_TAG_FIXED, SLOT_DIM, SLOT_TWICE };
+enum { SLOT_PEER = WEIR_TAG_FIXED, SLOT_DIM, SLOT_TWICE, SLOT_VERSION, SLOT_COMPONENT };
 
 struct t_kept {
     struct weir_span span; /* slots points at values below; strings into the payload */

@@ -44,12 +44,31 @@ TEST(each_traces_route_counts_and_answers_in_its_way)
     a = world_post(&c, "/v0.5/traces", "", v05, n); /* without a type it is taken for msgpack */
     T_EQ_U64(a.status, 200);
     T_EQ_STR(a.body, "{\"rate_by_service\":{\"service:,env:\":1}}");
-    T_EQ_U64(world_seal(w).hits, 3);
+    uint8_t body[128];
+    const size_t v07_bytes =
+        t_unhex("81 a66368756e6b73 91 81 a57370616e73 91 84 a773657276696365 a173 "
+                "a874726163655f6964 01 a77370616e5f6964 02 a57374617274 "
+                "cf0de0b6b3a7640000",
+                body, sizeof body);
+    a = world_post(&c, "/v0.7/traces", MSGPACK "X-Datadog-Trace-Count: 1\r\n", body, v07_bytes);
+    T_EQ_U64(a.status, 200);
+    T_EQ_STR(a.body, "{\"rate_by_service\":{\"service:,env:\":1}}");
+    const size_t v1_bytes = t_unhex("81 0b91 82 0491 83 01a173 0402 06cf0de0b6b3a7640000 "
+                                    "06c410 00000000000000000000000000000001",
+                                    body, sizeof body);
+    a = world_post(&c, "/v1.0/traces", MSGPACK "X-Datadog-Trace-Count: 1\r\n", body, v1_bytes);
+    T_EQ_U64(a.status, 200);
+    T_EQ_STR(a.body, "{\"rate_by_service\":{\"service:,env:\":1}}");
+    T_EQ_U64(world_seal(w).hits, 5);
     const struct receive_counts counts = world_counts(w);
     T_EQ_U64(counts.routes[RECEIVE_DD_V03].payloads, 1);
     T_EQ_U64(counts.routes[RECEIVE_DD_V04].spans, 1);
     T_EQ_U64(counts.routes[RECEIVE_DD_V05].spans, 1);
     T_EQ_U64(counts.routes[RECEIVE_DD_V05].bytes, n);
+    T_EQ_U64(counts.routes[RECEIVE_DD_V07].spans, 1);
+    T_EQ_U64(counts.routes[RECEIVE_DD_V07].bytes, v07_bytes);
+    T_EQ_U64(counts.routes[RECEIVE_DD_V1].spans, 1);
+    T_EQ_U64(counts.routes[RECEIVE_DD_V1].bytes, v1_bytes);
     T_EQ_U64(counts.count_mismatches, 0);
     http_close(&c);
     world_free(w);
@@ -84,7 +103,8 @@ TEST(info_lists_what_is_served_and_every_other_answer_carries_its_hash)
     T_EQ_STR(info.body,
              "{\"version\":\"7.65.0\",\"weir_version\":\"" WEIR_VERSION_STRING
              "\",\"git_commit\":\"\",\"endpoints\":[\"/v0.3/traces\",\"/v0.4/traces\","
-             "\"/v0.5/traces\"],\"feature_flags\":[],\"client_drop_p0s\":false,"
+             "\"/v0.5/traces\",\"/v0.7/traces\",\"/v1.0/"
+             "traces\"],\"feature_flags\":[],\"client_drop_p0s\":false,"
              "\"span_meta_structs\":false,\"long_running_spans\":false,\"span_events\":false,"
              "\"evp_proxy_allowed_headers\":[],\"config\":{\"max_request_bytes\":26214400,"
              "\"receiver_port\":8126,\"receiver_socket\":\"/run/a \\\"b\\\".socket\"},"
@@ -135,7 +155,7 @@ TEST(calls_that_are_not_served_are_drained_answered_and_counted)
         T_EQ_U64(world_counts(w).routes[calls[i].route].drained, 1);
     }
     T_EQ_U64(world_post(&c, "/v0.6/stats", MSGPACK, "\x80", 1).status, 404);
-    T_EQ_U64(world_post(&c, "/v1.0/traces", MSGPACK, "\x80", 1).status, 404);
+    T_EQ_U64(world_post(&c, "/v2.0/traces", MSGPACK, "\x80", 1).status, 404);
     T_EQ_U64(world_post(&c, "/telemetry/prox", "", "x", 1).status, 404);
     T_EQ_U64(world_counts(w).refused[RECEIVE_REFUSED_UNKNOWN], 3);
     http_close(&c);
@@ -221,6 +241,12 @@ TEST(a_broken_payload_counts_nothing_and_the_answer_says_where_it_broke)
     T_EQ_U64(world_health(w).received, 0);
     T_EQ_U64(world_counts(w).refused[RECEIVE_REFUSED_DECODE], 1);
     T_EQ_U64(world_counts(w).routes[RECEIVE_DD_V04].payloads, 0);
+    const struct http_answer b =
+        world_post(&c, "/v1.0/traces", MSGPACK, "\x81\x0b\x91\x81\x04\x91\x81\x01\x07", 9);
+    T_EQ_U64(b.status, 400);
+    T_EQ_STR(b.body, "weir: cannot decode /v1.0/traces payload at byte 8: string number out of "
+                     "range\n");
+    T_EQ_U64(world_counts(w).refused[RECEIVE_REFUSED_DECODE], 2);
     T_EQ_U64(post_one(&c, "/v0.4/traces", MSGPACK).status, 200);
     T_EQ_U64(world_seal(w).hits, 1);
     free(p.bytes);
@@ -233,7 +259,7 @@ TEST(types_methods_and_other_sites_are_refused_by_reason)
     struct world *const w = world_new(0);
     struct http_client c = world_datadog(w);
     T_EQ_U64(post_one(&c, "/v0.4/traces", "Content-Type: application/json\r\n").status, 415);
-    T_EQ_U64(post_one(&c, "/v0.4/traces", "Content-Type: application/x-protobuf\r\n").status, 415);
+    T_EQ_U64(post_one(&c, "/v1.0/traces", "Content-Type: application/x-protobuf\r\n").status, 415);
     T_EQ_U64(post_one(&c, "/v0.4/traces", "Sec-Fetch-Site: cross-site\r\n").status, 403);
     T_EQ_U64(post_one(&c, "/v0.4/traces", MSGPACK "Content-Encoding: zstd\r\n").status, 415);
     const struct http_answer a = post_one(&c, "/info", "");

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_dd_v07: the decoder of Datadog's v0.7 payloads. What is accepted is encoded as v0.4 and
+ * v0.5, decoded, and the same.
+ *
+ * Input: 1 byte the span to stop at, 2 bytes where to cut, then the payload.
+ */
+#include "decode.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fz_in in = fz_in(data, size);
+    const struct fz_walk walk = fz_decode_input(weir_decode_dd_v07, &in);
+    if (walk.result != WEIR_OK)
+        return 0;
+    const uint8_t *const payload = data + (size - in.left);
+    fz_decode_round_trip(weir_decode_dd_v07, weir_decode_dd_v04, WEIR_TRACE_V04, payload, in.left);
+    fz_decode_round_trip(weir_decode_dd_v07, weir_decode_dd_v05, WEIR_TRACE_V05, payload, in.left);
+    return 0;
+}
