@@ -30,7 +30,7 @@ enum {
 };
 
 /* Bytes of a whole count in the low three, how many they are in the high one. */
-static const uint32_t table[4096] = {
+static const uint32_t table[8192] = {
 #include "codec/varfloat.inc"
 };
 
@@ -117,7 +117,7 @@ static void close_run(struct scan *s)
 }
 
 /* n bins from at on, none of which makes the sum smaller. */
-WR_INLINE void score_up(struct scan *s, int64_t at, int64_t n, int64_t score)
+static void score_up(struct scan *s, int64_t at, int64_t n, int64_t score)
 {
     if (!s->is_open) {
         s->is_open = true;
@@ -161,26 +161,39 @@ WR_INLINE uint64_t lanes_of(uint64_t word, uint64_t least)
     return (((word & low) + carry) | word) & ~low;
 }
 
+static void score_full(struct scan *s, int64_t end, size_t *eights)
+{
+    const int64_t bins = (int64_t)(*eights * SCAN);
+    if (bins)
+        score_up(s, end - bins, bins, bins);
+    *eights = 0;
+}
+
 /* All bins of small counts: eight at a time, in two words; the most have no bin below two. */
 static void scan_small(struct scan *s)
 {
     const struct plan *const p = s->plan;
     const uint64_t all = UINT64_C(0x8000800080008000);
     const size_t n = (size_t)(p->end - p->lo);
+    size_t full = 0; /* eights before i, not yet scored, without a bin below two */
     size_t i = 0;
     for (; i + SCAN <= n; i += SCAN) {
         uint64_t words[2];
         memcpy(words, p->counts + i, sizeof words);
         const uint64_t several[2] = {lanes_of(words[0], 2), lanes_of(words[1], 2)};
         if (WR_LIKELY((several[0] & several[1]) == all)) {
-            score_up(s, p->lo + (int64_t)i, SCAN, SCAN);
-        } else if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
+            full++;
+            continue;
+        }
+        score_full(s, p->lo + (int64_t)i, &full);
+        if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
             const int up = __builtin_popcountll(several[0]) + __builtin_popcountll(several[1]);
             score_up(s, p->lo + (int64_t)i, SCAN, up);
         } else {
             score(s, p->lo + (int64_t)i, p->counts + i, SCAN);
         }
     }
+    score_full(s, p->lo + (int64_t)i, &full);
     score(s, p->lo + (int64_t)i, p->counts + i, n - i);
 }
 

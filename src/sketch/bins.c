@@ -265,7 +265,7 @@ int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t firs
     return r;
 }
 
-enum { SUM_CHUNK = 64 };
+enum { SUM_CHUNK = 256 };
 
 /* Of bins from index on, whose answers grow by g: two at a time, so that one product does not wait
  * for the other. */
@@ -315,8 +315,8 @@ static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
         const size_t chunk = n - i < SUM_CHUNK ? n - i : SUM_CHUNK;
         const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)chunk - 1));
         wr_bins_read(sk, sign, first, chunk, weights);
-        /* 64 bins of 64 bits; at the end of doubles bins stop growing */
-        sum += grows && last < DBL_MAX / 0x1p72 ? sum_growing(m, first, weights, chunk)
+        /* 256 bins of 64 bits; at the end of doubles bins stop growing */
+        sum += grows && last < DBL_MAX / 0x1p76 ? sum_growing(m, first, weights, chunk)
                                                 : sum_any(m, first, weights, chunk);
     }
     return fmin(sum, DBL_MAX);
