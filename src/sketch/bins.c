@@ -371,14 +371,24 @@ static double derived_max(const struct weir_sketch *sk)
     return -weir_mapping_value(wr_sketch_mapping(sk), lo);
 }
 
+int wr_bins_inherit(struct weir_sketch *sk, double error)
+{
+    return wr_sketch_inherit(sk, error);
+}
+
 int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats)
 {
     if (!sk->weight) { /* empty says no extremes */
         sk->flags &= (uint8_t)~WR_SK_LOOSE;
         return WEIR_OK;
     }
-    const double min = stats->has_min ? stats->min : derived_min(sk);
-    const double max = stats->has_max ? stats->max : derived_max(sk);
+    /* what is derived does not contradict what is known */
+    const double min = stats->has_min   ? stats->min
+                       : stats->has_max ? fmin(derived_min(sk), stats->max)
+                                        : derived_min(sk);
+    const double max = stats->has_max   ? stats->max
+                       : stats->has_min ? fmax(derived_max(sk), stats->min)
+                                        : derived_max(sk);
     const double sum = stats->has_sum
                            ? stats->sum
                            : derived_sum(sk, WR_BINS_POSITIVE) - derived_sum(sk, WR_BINS_NEGATIVE);
