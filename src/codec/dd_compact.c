@@ -253,10 +253,12 @@ static size_t take_short(const uint8_t **at, const uint8_t *end, uint64_t *weigh
             break;
         const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
         const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
+        if (WR_UNLIKELY(first > 24 || both - first > 24))
+            break;
         const uint64_t high = __builtin_bswap64(word);
         const uint64_t a = short_bits(high & ~(UINT64_MAX >> first));
         const uint64_t b = short_bits((high & ~(UINT64_MAX >> both)) << first);
-        if (WR_UNLIKELY(first > 24 || both - first > 24 || a >= SHORT_END || b >= SHORT_END))
+        if (WR_UNLIKELY(a >= SHORT_END || b >= SHORT_END))
             break;
         weights[i] = short_weight(a);
         weights[i + 1] = short_weight(b);
