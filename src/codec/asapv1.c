@@ -175,9 +175,9 @@ static const uint8_t *walk_store(struct envelope *e, const uint8_t *at, struct w
                                  enum wr_bins_sign sign, int *r)
 {
     struct wr_mp *const mp = &e->mp;
-    uint32_t n;
-    int64_t offset;
-    uint64_t count;
+    uint32_t n = 0;
+    int64_t offset = 0;
+    uint64_t count = 0;
     at = wr_mp_array(mp, at, &n);
     const uint8_t *const counts = at;
     for (uint32_t i = 0; i < n && at; i++) /* the offset comes after them */

@@ -199,7 +199,7 @@ bool wr_values_next(struct wr_values *it, uint64_t *ret)
             *ret = f.u;
             return true;
         }
-        if (f.tag == WR_PB_TAG(it->number, WR_PB_LEN) && f.u) {
+        if (f.tag == WR_PB_TAG(it->number, WR_PB_LEN) && f.ptr && f.u) {
             it->chunk = f.ptr;
             it->chunk_end = next;
             return next_packed(it, ret);
