@@ -6,6 +6,8 @@
  */
 #include "codec/codec.h"
 
+#include "sketch/mapping.h"
+
 /* What counts beyond this do, 64 bits of weight do not: 2^64 / 2^20. */
 #define COUNT_END 0x1p44
 #define UNIT 0x1p20
@@ -43,8 +45,9 @@ static int new_mapping(const struct weir_sketch *sk, const struct wr_codec_mappi
 {
     if (!(said->gamma > 1 && said->gamma <= DBL_MAX && fabs(said->offset) <= DBL_MAX))
         return WEIR_EFORMAT;
+    /* most of what is decoded is read and merged, and never recorded into */
     const int r =
-        weir_mapping_new(wr_bins_alloc(sk), said->kind, said->gamma, said->offset, ret_mapping);
+        wr_mapping_read_only(wr_bins_alloc(sk), said->kind, said->gamma, said->offset, ret_mapping);
     return r == WEIR_OK || r == WEIR_ENOMEM ? r : WEIR_EVERSION;
 }
 

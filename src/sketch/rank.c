@@ -14,6 +14,7 @@ static uint64_t weight_upto(const struct weir_sketch *sk, enum wr_sign sign, int
 {
     struct wr_view_room room;
     struct wr_run run;
+    room.used = false;
     wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight_upto(&run, index);
 }
@@ -22,6 +23,7 @@ static uint64_t weight_of(const struct weir_sketch *sk, enum wr_sign sign)
 {
     struct wr_view_room room;
     struct wr_run run;
+    room.used = false;
     wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight(&run);
 }

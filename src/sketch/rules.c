@@ -131,7 +131,9 @@ static double by_prometheus(const struct weir_sketch *sk, double q)
     need += (double)need < rank * 0x1p20 && need < sk->weight;
     struct wr_pass p;
     struct wr_spot spot;
-    wr_pass_begin(&p, sk, low ? WR_END_LOW : WR_END_HIGH);
+    struct wr_view_room room;
+    room.used = false;
+    wr_pass_begin(&p, sk, low ? WR_END_LOW : WR_END_HIGH, &room);
     wr_pass_find(&p, need ? need : 1, &spot);
     if (spot.sign == WR_ZERO)
         return 0;

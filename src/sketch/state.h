@@ -104,6 +104,13 @@ double wr_sketch_inherited(const struct weir_sketch *sk);
 /* It is at least this from now on. WEIR_OK or WEIR_ENOMEM. */
 int wr_sketch_inherit(struct weir_sketch *sk, double error);
 
+/* Finite and above WR_MAPPING_ZERO_MAX, from the bits of it: doubles above 0 are in their order. */
+WR_INLINE bool wr_is_positive(uint64_t bits)
+{
+    const uint64_t first = UINT64_C(0x0010000000000001);
+    return bits - first <= UINT64_C(0x7fefffffffffffff) - first;
+}
+
 /* The bin of a magnitude: finite, above WR_MAPPING_ZERO_MAX. */
 WR_INLINE int32_t wr_index_value(const struct weir_mapping *m, double magnitude)
 {

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef FUZZ_CODEC_H
 #define FUZZ_CODEC_H
-/* codec: what targets of sketches' encodings share. */
+/*
+ * codec: what the targets of the DDSketch family share. What is refused leaves an empty sketch with
+ * the mapping it had; what is accepted is sound, answers with finite numbers in order, and written,
+ * read and written again gives the same bytes. No more memory is taken than the limit of bins
+ * allows.
+ *
+ * Input: 1 byte of options (the bin limit, the sketch's mapping, that of the options, how to read
+ * and write), then the bytes.
+ */
 #include "fuzz.h"
 
-#include "sketch/sketch.h"
-
-#include <weir/codec.h>
-
-/*
- * Bytes as a sketch of one encoding, with room for max_bins. What is refused leaves it empty and
- * says where and why; what is accepted is sound, answers in order, and is read again the same from
- * the same bytes. If written is an encoding that can say it: what that writes is read back with the
- * same bins, and written again as the same bytes; a byte less of room is refused.
- */
-void fz_codec(uint32_t codec, uint32_t written, const struct weir_codec_opts *opts,
-              uint32_t max_bins, const uint8_t *bytes, size_t n);
-/* 32768, 2048, 100 or 2. */
-uint32_t fz_max_bins(struct fz_in *in);
+void fz_codec(uint32_t codec, const uint8_t *data, size_t size);
 #endif

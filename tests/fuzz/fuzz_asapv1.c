@@ -4,12 +4,12 @@
  *
  * Input: 1 byte the bin limit, then the envelope.
  */
-#include "codec.h"
+#include "foreign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fz_in in = fz_in(data, size);
     const uint32_t max_bins = fz_max_bins(&in);
-    fz_codec(WEIR_CODEC_ASAPV1, WEIR_CODEC_ASAPV1, NULL, max_bins, in.at, in.left);
+    fz_foreign(WEIR_CODEC_ASAPV1, WEIR_CODEC_ASAPV1, NULL, max_bins, in.at, in.left);
     return 0;
 }

@@ -4,7 +4,7 @@
  *
  * Input: 1 byte the bin limit, 1 byte which of the two, then the bytes.
  */
-#include "codec.h"
+#include "foreign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_mapping *log = NULL;
     FZ_CHECK(weir_mapping_log(NULL, 0.01, &log) == WEIR_OK);
     const struct weir_codec_opts opts = {.struct_size = sizeof opts, .mapping = log};
-    fz_codec(codec, codec, &opts, max_bins, in.at, in.left);
+    fz_foreign(codec, codec, &opts, max_bins, in.at, in.left);
     weir_mapping_unref(log);
     return 0;
 }
