@@ -330,7 +330,7 @@ static size_t put_payload(struct wr_codec_out *out, const struct contents *c)
 /* alpha as it was given: the shortest decimal that makes this gamma, or what is nearest to it. */
 static double alpha_of(double gamma)
 {
-    const double near = (gamma - 1) / (gamma + 1);
+    const double near = wr_counts_alpha(gamma);
     double power = 1;
     for (int digits = 1; digits <= 17; digits++) {
         power *= 10; /* exact */

@@ -248,6 +248,22 @@ bool wr_counts_log(const struct weir_mapping *m, double *ret_gamma, int64_t *ret
     return true;
 }
 
+double wr_counts_alpha(double gamma)
+{
+    const double near = (gamma - 1) / (gamma + 1);
+    double up = near;
+    double down = near;
+    for (int i = 0; i < 8; i++) { /* ulps: three roundings are behind it */
+        if ((1 + up) / (1 - up) == gamma)
+            return up;
+        if ((1 + down) / (1 - down) == gamma)
+            return down;
+        up = nextafter(up, 1);
+        down = nextafter(down, 0);
+    }
+    return near;
+}
+
 int wr_counts_unit(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
                    struct wr_counts_stats *ret_stats)
 {
