@@ -131,24 +131,6 @@ static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *n
     return next;
 }
 
-/*
- * The number of a string in one of its frequent forms: one byte, 0xcc and one, 0xcd and two. Or at
- * itself. Which of them it is cannot be foreseen from span to span, so nothing branches on it.
- */
-WR_INLINE const uint8_t *read_number(const struct wr_mp *m, const uint8_t *at, size_t *ret)
-{
-    if (WR_UNLIKELY((size_t)(m->end - at) < 4))
-        return at;
-    const uint32_t word = wr_load32be(at);
-    const unsigned first = at[0];
-    if (WR_UNLIKELY(first >= 0x80 && (first & 0xfe) != 0xcc))
-        return at;
-    const unsigned two = first == 0xcd;
-    const unsigned more = (first >= 0x80) + two;
-    *ret = word >> (24 - 8 * more) & (two ? 0xffffu : 0xffu);
-    return at + 1 + more;
-}
-
 /* Every form of a string; *ret_entry is NULL where it has no number. */
 static const uint8_t *read_string_any(struct v1 *v, const uint8_t *at, struct weir_bytes *ret,
                                       struct wr_dict_entry **ret_entry)
@@ -186,7 +168,7 @@ WR_INLINE const uint8_t *read_string(struct v1 *v, const uint8_t *at, struct wei
 {
     const struct weir_decoder *const d = v->dd.walk.decoder;
     size_t number;
-    const uint8_t *const next = read_number(&v->dd.m, at, &number);
+    const uint8_t *const next = wr_dict_number(&v->dd.m, at, &number);
     if (WR_LIKELY(next != at && number < d->dict_count)) {
         *ret = (struct weir_bytes){.ptr = d->dict[number].ptr, .len = d->dict[number].len};
         return next;
@@ -208,7 +190,7 @@ WR_INLINE const uint8_t *read_name(struct v1 *v, const uint8_t *at,
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
     size_t number;
-    const uint8_t *next = read_number(&v->dd.m, at, &number);
+    const uint8_t *next = wr_dict_number(&v->dd.m, at, &number);
     if (WR_LIKELY(next != at && number < d->dict_count)) {
         *ret = wr_dict_match(d->tags, &d->dict[number]);
         return next;
@@ -241,6 +223,16 @@ static const uint8_t *pass_unknown(struct v1 *v, const uint8_t *at, unsigned dep
 
 /* Values. */
 
+/* The key of a member, or the type of an attribute: nearly always one byte. */
+WR_INLINE const uint8_t *read_key(struct v1 *v, const uint8_t *at, uint64_t *ret)
+{
+    if (WR_LIKELY(at < v->dd.m.end && at[0] < 0x80)) {
+        *ret = at[0];
+        return at + 1;
+    }
+    return wr_mp_u64_any(&v->dd.m, at, ret);
+}
+
 static bool is_nil(const struct wr_mp *m, const uint8_t *at)
 {
     return at < m->end && at[0] == 0xc0;
@@ -260,6 +252,18 @@ WR_INLINE const uint8_t *read_array(struct v1 *v, const uint8_t *at, uint32_t *r
         return at + 1;
     }
     return wr_mp_array(&v->dd.m, at, ret);
+}
+
+/* Tracers write a span's 16 members in the wider form. */
+WR_INLINE const uint8_t *read_map(struct v1 *v, const uint8_t *at, uint32_t *ret)
+{
+    const size_t left = (size_t)(v->dd.m.end - at);
+    if (left > 3 && at[0] == 0xde) {
+        *ret = wr_load16be(at + 1);
+        if (WR_LIKELY(2 * (size_t)*ret <= left - 3))
+            return at + 3;
+    }
+    return wr_mp_map(&v->dd.m, at, ret);
 }
 
 static const uint8_t *read_bool_any(struct v1 *v, const uint8_t *at, bool *ret)
@@ -340,7 +344,7 @@ WR_INLINE const uint8_t *read_value(struct v1 *v, const uint8_t *at, unsigned de
                                     struct weir_value *ret)
 {
     uint64_t type;
-    at = wr_mp_u64(&v->dd.m, at, &type);
+    at = read_key(v, at, &type);
     if (!at)
         return NULL;
     ret->type = WEIR_VALUE_NONE;
@@ -461,7 +465,7 @@ static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *memb
         at = wr_mp_map(&v->dd.m, at, &pairs);
         for (uint32_t k = 0; at && k < pairs; k++) {
             uint64_t key;
-            at = wr_mp_u64(&v->dd.m, at, &key);
+            at = read_key(v, at, &key);
             if (at)
                 at = member(v, at, key);
         }
@@ -472,8 +476,8 @@ static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *memb
 /* Spans. */
 
 /* A member that is an attribute in the other formats. Absent ones are "" here. */
-static const uint8_t *read_tag(struct v1 *v, const uint8_t *at, const struct weir_tag_match *match,
-                               struct wr_held *h)
+WR_INLINE const uint8_t *read_tag(struct v1 *v, const uint8_t *at,
+                                  const struct weir_tag_match *match, struct wr_held *h)
 {
     struct weir_bytes text;
     at = read_string(v, at, &text);
@@ -571,10 +575,10 @@ static const uint8_t *read_span(struct v1 *v, const uint8_t *at, struct wr_held 
     h->span.flags = WEIR_SPAN_DD;
     if (is_nil(&v->dd.m, at))
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "a span that is nil");
-    at = wr_mp_map(&v->dd.m, at, &pairs);
+    at = read_map(v, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (at)
             at = read_span_member(v, at, key, h);
     }
@@ -694,7 +698,7 @@ static const uint8_t *read_chunk(struct v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (at)
             at = read_chunk_member(v, at, key, &c);
     }
@@ -767,7 +771,7 @@ static const uint8_t *read_payload(struct v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (!at)
             return NULL;
         v->hands_over = i + 1 == pairs;
