@@ -118,8 +118,8 @@ struct chunk {
 
 /* Strings. */
 
-static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *next,
-                               struct weir_bytes text)
+WR_INLINE const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *next,
+                                  struct weir_bytes text)
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
     if (v->again || text.len == 0)
@@ -131,25 +131,30 @@ static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *n
     return next;
 }
 
+static bool is_text(const struct wr_mp *m, const uint8_t *at)
+{
+    return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
+}
+
 /* Every form of a string; *ret_entry is NULL where it has no number. */
 static const uint8_t *read_string_any(struct v1 *v, const uint8_t *at, struct weir_bytes *ret,
                                       struct wr_dict_entry **ret_entry)
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
-    struct wr_mp_item item;
-    const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
     *ret_entry = NULL;
-    if (!next)
-        return NULL;
-    if (item.type == WR_MP_STR) {
-        *ret = (struct weir_bytes){.ptr = (const char *)item.v.ptr, .len = item.len};
+    if (is_text(&v->dd.m, at)) {
         const size_t before = d->dict_count;
-        if (!add_text(v, at, next, *ret))
+        const uint8_t *const behind = wr_mp_str(&v->dd.m, at, ret);
+        if (!behind || !add_text(v, at, behind, *ret))
             return NULL;
         if (d->dict_count != before)
             *ret_entry = &d->dict[before];
-        return next;
+        return behind;
     }
+    struct wr_mp_item item;
+    const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
+    if (!next)
+        return NULL;
     if (item.type == WR_MP_NIL) {
         *ret = (struct weir_bytes){.ptr = NULL, .len = 0};
         return next;
@@ -376,8 +381,8 @@ static const uint8_t *pass_values(struct v1 *v, const uint8_t *at, unsigned dept
     return at;
 }
 
-static const uint8_t *read_attribute_count(struct v1 *v, const uint8_t *at, unsigned depth,
-                                           uint32_t *ret)
+WR_INLINE const uint8_t *read_attribute_count(struct v1 *v, const uint8_t *at, unsigned depth,
+                                              uint32_t *ret)
 {
     const uint8_t *const begin = at;
     at = read_array(v, at, ret);
@@ -401,7 +406,7 @@ static const uint8_t *pass_attributes(struct v1 *v, const uint8_t *at, unsigned 
     return at;
 }
 
-static const uint8_t *read_attributes(struct v1 *v, const uint8_t *at, struct wr_held *h)
+WR_INLINE const uint8_t *read_attributes(struct v1 *v, const uint8_t *at, struct wr_held *h)
 {
     const struct weir_tags *const tags = v->dd.walk.decoder->tags;
     uint32_t items;
@@ -456,7 +461,7 @@ static const uint8_t *pass_event_member(struct v1 *v, const uint8_t *at, uint64_
 
 typedef const uint8_t *member_fn(struct v1 *v, const uint8_t *at, uint64_t key);
 
-static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *member)
+static const uint8_t *pass_each_map(struct v1 *v, const uint8_t *at, member_fn *member)
 {
     uint32_t maps;
     at = read_array(v, at, &maps);
@@ -471,6 +476,14 @@ static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *memb
         }
     }
     return at;
+}
+
+/* There are nearly never any. */
+WR_INLINE const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *member)
+{
+    if (WR_LIKELY(at < v->dd.m.end && at[0] == 0x90))
+        return at + 1;
+    return pass_each_map(v, at, member);
 }
 
 /* Spans. */
