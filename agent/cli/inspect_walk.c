@@ -134,6 +134,7 @@ int cli_inspect_decode(const struct inspect *x, const struct weir_span_sink *sin
     case INSPECT_AUTO:
     case INSPECT_V03:
     case INSPECT_V04:
+    case INSPECT_SKETCH: /* has no spans: never here */
         break;
     }
     return weir_decode_dd_v04(x->decoder, x->body.ptr, x->body.len, sink, NULL, ret_where);
