@@ -305,3 +305,30 @@ TEST(durations_are_written_in_the_unit_of_their_bins)
     weir_sketch_free(sk);
     weir_mapping_unref(m);
 }
+
+static void expect_alpha(double alpha)
+{
+    struct weir_mapping *m;
+    T_OK(weir_mapping_new(NULL, WEIR_MAPPING_LOG, (1 + alpha) / (1 - alpha), 0, &m));
+    struct weir_sketch *const sk = t_sketch_of(m, 0);
+    T_OK(weir_sketch_add(sk, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        struct t_bytes b = t_encode(i ? ASAP : LIB, NULL, sk);
+        struct weir_sketch *again;
+        T_OK(t_decode(i ? ASAP : LIB, NULL, b.at, b.n, &again));
+        T_EQ_DBL(weir_mapping_gamma(weir_sketch_mapping(again)), weir_mapping_gamma(m));
+        free(b.at);
+        weir_sketch_free(again);
+    }
+    weir_sketch_free(sk);
+    weir_mapping_unref(m);
+}
+
+TEST(an_alpha_comes_back_as_the_same_gamma)
+{
+    struct t_rng rng = t_rng(t_seed());
+    expect_alpha(0.01);
+    expect_alpha(0x1.17a5147aee37bp-1);
+    for (int i = 0; i < 300; i++)
+        expect_alpha(exp(-t_unit(&rng) * 9) * 0.95);
+}
