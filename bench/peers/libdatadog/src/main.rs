@@ -3,7 +3,7 @@
 //! decoders on the work that our benches do. A call is one round: one JSON line on stdout.
 //!
 //!   libdatadog hot SETS SEED SPANS       add_span over the label sets and the order of bench/spans.c
-//!   libdatadog decode v04|v05 DIR TIMES SPANS
+//!   libdatadog decode v04|v05|v1 DIR TIMES SPANS
 //!                                        every file of DIR, with SPANS in all, decoded TIMES times
 //!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
@@ -174,19 +174,26 @@ fn decode(form: &str, dir: &str, times: usize, expected: usize) {
     {
         bodies.push(std::fs::read(entry.path()).unwrap_or_else(|e| fail(&e.to_string())));
     }
-    let from_slice = match form {
-        "v04" => msgpack_decoder::v04::from_slice,
-        "v05" => msgpack_decoder::v05::from_slice,
-        _ => fail("decodes v04 and v05"),
+    let from_slice: fn(&[u8]) -> usize = match form {
+        "v04" => |body| match msgpack_decoder::v04::from_slice(body) {
+            Ok((traces, _)) => black_box(&traces).iter().map(Vec::len).sum(),
+            Err(e) => fail(&e.to_string()),
+        },
+        "v05" => |body| match msgpack_decoder::v05::from_slice(body) {
+            Ok((traces, _)) => black_box(&traces).iter().map(Vec::len).sum(),
+            Err(e) => fail(&e.to_string()),
+        },
+        "v1" => |body| match msgpack_decoder::v1::from_slice(body) {
+            Ok((payload, _)) => black_box(&payload).chunks.iter().map(|c| c.spans.len()).sum(),
+            Err(e) => fail(&e.to_string()),
+        },
+        _ => fail("decodes v04, v05 and v1"),
     };
     let mut spans = 0usize;
     let from = Instant::now();
     for _ in 0..times {
         for body in &bodies {
-            match from_slice(black_box(body)) {
-                Ok((traces, _)) => spans += black_box(&traces).iter().map(Vec::len).sum::<usize>(),
-                Err(e) => fail(&e.to_string()),
-            }
+            spans += from_slice(black_box(body));
         }
     }
     let spent = from.elapsed();
@@ -211,6 +218,6 @@ fn main() {
         Some("decode") if args.len() == 5 => {
             decode(&args[1], &args[2], number(3) as usize, number(4) as usize)
         }
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode v04|v05 DIR TIMES SPANS"),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode v04|v05|v1 DIR TIMES SPANS"),
     }
 }
