@@ -159,6 +159,14 @@ static inline void wr_ring_advance(struct wr_ring *ring, const struct wr_record 
 }
 /* Publish everything before the position upto; what lies behind it stays uncommitted. */
 void wr_ring_commit(struct wr_ring *ring, uint64_t upto);
+/* The record just reserved ends at at: advance over it, and publish it. */
+static inline void wr_ring_commit_at(struct wr_ring *ring, uint64_t at)
+{
+    ring->at = at;
+    ring->tail_own = at;
+    /* release: the records before the tail are written. */
+    atomic_store_explicit(&ring->tail, at, memory_order_release);
+}
 /* Move back to a position of before: ring->at as it was then, not before the last commit. */
 static inline void wr_ring_rewind(struct wr_ring *ring, uint64_t at)
 {

@@ -19,11 +19,17 @@ struct weir_stats_identity {
     size_t bytes;              /* of the block */
     struct wr_key_notes notes; /* what the labels' repair had to do, each time anew */
     bool mended;               /* notes are not all zero */
-    bool mark_partial;
-    bool eligible; /* also when it is not top level */
+    uint8_t klass[2];          /* enum wr_class of its records: not top level, and top level */
     uint16_t key_bytes;
     char key[];
 };
+
+static enum wr_class class_of(const struct weir_stats *st, unsigned marks, bool top_level)
+{
+    if (marks & WR_MARK_PARTIAL)
+        return WR_CLASS_PARTIAL;
+    return wr_is_eligible(st->profile, marks, top_level) ? WR_CLASS_COUNTED : WR_CLASS_INELIGIBLE;
+}
 
 int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *source,
                             const struct weir_span *span, struct weir_stats_identity **ret_identity)
@@ -50,8 +56,8 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
     id->number = atomic_fetch_add_explicit(&stats->identity_numbers, 1, memory_order_relaxed) + 1;
     id->hash = wr_hash(id->key, id->key_bytes, stats->seed);
     const unsigned marks = wr_marks_of(span);
-    id->mark_partial = marks & WR_MARK_PARTIAL;
-    id->eligible = wr_is_eligible(stats->profile, marks, false);
+    for (int top = 0; top < 2; top++)
+        id->klass[top] = (uint8_t)class_of(stats, marks, top != 0);
     id->mended = id->notes.repaired || id->notes.truncated || id->notes.bad_status;
     wr_registry_push(&stats->identities, &id->listed);
     *ret_identity = id;
@@ -85,60 +91,70 @@ void wr_identities_done(struct weir_stats *st)
     wr_identities_release(st, atomic_load_explicit(&st->identities.first, memory_order_acquire));
 }
 
-static WR_NOINLINE void count_mended(struct weir_producer *p, const struct wr_key_notes *n)
-{
-    struct wr_producer_counts *const c = &p->ring->counts;
-    wr_count(&c->utf8_repaired, n->repaired);
-    wr_count(&c->truncated, n->truncated);
-    wr_count(&c->bad_status, n->bad_status);
-}
-
 enum { RECORD_BYTES = sizeof(struct wr_record) + sizeof(struct wr_prepared) };
 _Static_assert(RECORD_BYTES % 8 == 0, "records begin on 8-byte boundaries");
+
+WR_INLINE void put(struct weir_producer *p, struct wr_record *rec,
+                   const struct weir_stats_identity *id, int64_t end_ns, int64_t duration_ns,
+                   uint32_t flags, uint64_t weight)
+{
+    struct wr_ring *const ring = p->ring;
+    const uint64_t at = ring->at + RECORD_BYTES;
+    rec->bytes = RECORD_BYTES;
+    rec->key_bytes = id->key_bytes;
+    rec->klass = id->klass[(flags & WEIR_IDENTITY_TOP_LEVEL) != 0];
+    rec->flags =
+        (uint8_t)((flags & (WEIR_IDENTITY_ERROR | WEIR_IDENTITY_TOP_LEVEL)) | WR_RECORD_PREPARED);
+    rec->hash = id->hash;
+    rec->end_ns = end_ns;
+    rec->duration_ns = duration_ns;
+    rec->weight = weight ? weight : WEIR_WEIGHT_ONE;
+    *(struct wr_prepared *)(void *)wr_record_key(rec) =
+        (struct wr_prepared){.key = id->key, .number = id->number};
+    wr_count(&ring->counts.received, 1);
+    p->trace_at = at;
+    wr_ring_commit_at(ring, at);
+}
+
+/* A fork was seen, something has to be mended or counted, or a look at the owner's line be taken
+ * for room. */
+static WR_NOINLINE int publish_slow(struct weir_producer *p, const struct weir_stats_identity *id,
+                                    int64_t end_ns, int64_t duration_ns, uint32_t flags,
+                                    uint64_t weight)
+{
+    wr_producer_check(p);
+    struct wr_producer_counts *const counts = &p->ring->counts;
+    struct wr_record *const rec = wr_ring_reserve(p->ring, RECORD_BYTES);
+    if (!rec) {
+        weir_stats_drop(p, 1);
+        return WEIR_EFULL;
+    }
+    if (duration_ns < 0) {
+        duration_ns = 0;
+        wr_count(&counts->negative_duration, 1);
+    }
+    if (weight > WR_WEIGHT_MAX) {
+        weight = WR_WEIGHT_MAX;
+        wr_count(&counts->weight_capped, 1);
+    }
+    wr_count(&counts->utf8_repaired, id->notes.repaired);
+    wr_count(&counts->truncated, id->notes.truncated);
+    wr_count(&counts->bad_status, id->notes.bad_status);
+    put(p, rec, id, end_ns, duration_ns, flags, weight);
+    return WEIR_OK;
+}
 
 int weir_stats_publish_identity(struct weir_producer *producer,
                                 const struct weir_stats_identity *identity, int64_t end_ns,
                                 int64_t duration_ns, uint32_t flags, uint64_t weight)
 {
-    wr_producer_check(producer);
-    struct wr_ring *const ring = producer->ring;
-    struct wr_producer_counts *const counts = &ring->counts;
     WR_ASSERT(producer->trace_count == 0 && producer->committable == 0);
-    struct wr_record *rec = wr_ring_try_here(ring, RECORD_BYTES);
-    if (WR_UNLIKELY(!rec))
-        rec = wr_ring_reserve(ring, RECORD_BYTES);
-    if (WR_UNLIKELY(!rec)) {
-        weir_stats_drop(producer, 1);
-        return WEIR_EFULL;
-    }
-    if (WR_UNLIKELY(duration_ns < 0)) {
-        duration_ns = 0;
-        wr_count(&counts->negative_duration, 1);
-    }
-    if (WR_UNLIKELY(weight > WR_WEIGHT_MAX)) {
-        weight = WR_WEIGHT_MAX;
-        wr_count(&counts->weight_capped, 1);
-    }
-    if (WR_UNLIKELY(identity->mended))
-        count_mended(producer, &identity->notes);
-    const bool counted = identity->eligible || (flags & WEIR_IDENTITY_TOP_LEVEL);
-    rec->bytes = RECORD_BYTES;
-    rec->key_bytes = identity->key_bytes;
-    rec->klass = (uint8_t)(identity->mark_partial ? WR_CLASS_PARTIAL
-                           : counted              ? WR_CLASS_COUNTED
-                                                  : WR_CLASS_INELIGIBLE);
-    rec->flags =
-        (uint8_t)((flags & (WEIR_IDENTITY_ERROR | WEIR_IDENTITY_TOP_LEVEL)) | WR_RECORD_PREPARED);
-    rec->hash = identity->hash;
-    rec->end_ns = end_ns;
-    rec->duration_ns = duration_ns;
-    rec->weight = weight ? weight : WEIR_WEIGHT_ONE;
-    *(struct wr_prepared *)(void *)wr_record_key(rec) =
-        (struct wr_prepared){.key = identity->key, .number = identity->number};
-    wr_ring_advance(ring, rec);
-    wr_count(&counts->received, 1);
-    wr_ring_commit(ring, ring->at);
-    producer->trace_at = ring->at;
+    struct wr_record *const rec = wr_ring_try_here(producer->ring, RECORD_BYTES);
+    if (WR_UNLIKELY(!rec) || WR_UNLIKELY(wr_producer_is_old(producer)) ||
+        WR_UNLIKELY(duration_ns < 0) || WR_UNLIKELY(weight > WR_WEIGHT_MAX) ||
+        WR_UNLIKELY(identity->mended))
+        return publish_slow(producer, identity, end_ns, duration_ns, flags, weight);
+    put(producer, rec, identity, end_ns, duration_ns, flags, weight);
     return WEIR_OK;
 }
 _Static_assert((int)WEIR_IDENTITY_ERROR == (int)WR_RECORD_ERROR &&

@@ -95,11 +95,14 @@ bool wr_stats_owner_ready(struct weir_stats *st);
 /* Bring a producer of before the fork into this process, empty. WEIR_EFULL: too many producers; it
  * is empty all the same, and nobody drains it until it is tried again. */
 int wr_producer_renew(struct weir_producer *p);
-static inline void wr_producer_check(struct weir_producer *p)
+static inline bool wr_producer_is_old(const struct weir_producer *p)
 {
     /* acquire: who finds a generation finds what the cleaning did. */
-    if (WR_UNLIKELY(p->generation !=
-                    atomic_load_explicit(&p->stats->fork_word->value, memory_order_acquire)))
+    return p->generation != atomic_load_explicit(&p->stats->fork_word->value, memory_order_acquire);
+}
+static inline void wr_producer_check(struct weir_producer *p)
+{
+    if (WR_UNLIKELY(wr_producer_is_old(p)))
         WR_IGNORE(wr_producer_renew(p));
 }
 
