@@ -162,7 +162,8 @@ static int add_dd(struct send_encoder *e, const struct send_span *spans, size_t 
     for (size_t i = 0; i < count; i++)
         cli_send_dd_fill(&e->opts, cli_send_workload_endpoint(e->workload, spans[i].endpoint),
                          &spans[i], e->end_ns, &e->dd_tags[i], &e->dd_spans[i]);
-    return weir_trace_add(e->dd, e->dd_spans, count);
+    const struct weir_trace t = {.spans = e->dd_spans, .span_count = count};
+    return weir_trace_add(e->dd, &t);
 }
 
 static int add_otlp(struct send_encoder *e, const struct send_span *spans, size_t count)

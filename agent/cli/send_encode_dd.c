@@ -3,14 +3,8 @@
 #include "cli/send_encode_dd.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define AGENT_TEXT "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
-
-static struct weir_bytes text(const char *s)
-{
-    return (struct weir_bytes){.ptr = s, .len = strlen(s)};
-}
 
 struct filling {
     struct send_dd_span *storage;
@@ -19,14 +13,14 @@ struct filling {
 
 static void meta(struct filling *f, const char *key, const char *value)
 {
-    f->storage->meta[f->span->meta_count++] =
-        (struct weir_trace_meta){.key = text(key), .value = text(value)};
+    f->storage->tags[f->span->tag_count++] = (struct weir_trace_tag){
+        .key = weir_str_c(key), .value = {.type = WEIR_TRACE_STR, .v = {.str = weir_str_c(value)}}};
 }
 
-static void metric(struct filling *f, const char *key, double value)
+static void metric(struct filling *f, const char *key, int64_t value)
 {
-    f->storage->metrics[f->span->metric_count++] =
-        (struct weir_trace_metric){.key = text(key), .value = value, .integral = 1};
+    f->storage->tags[f->span->tag_count++] = (struct weir_trace_tag){
+        .key = weir_str_c(key), .value = {.type = WEIR_TRACE_INT, .v = {.i = value}}};
 }
 
 static const char *kind_text(enum weir_kind kind)
@@ -104,18 +98,17 @@ void cli_send_dd_fill(const struct send_encoder_opts *o, const struct send_endpo
                       struct weir_trace_span *ret)
 {
     *ret = (struct weir_trace_span){
-        .service = text(e->service),
-        .name = text(e->operation),
-        .resource = text(e->resource),
-        .type = text(e->type),
+        .service = weir_str_c(e->service),
+        .name = weir_str_c(e->operation),
+        .resource = weir_str_c(e->resource),
+        .type = weir_str_c(e->type),
         .trace_id = s->trace_id,
         .span_id = s->span_id,
         .parent_id = s->parent_id,
         .start_ns = end_ns - s->duration_ns,
         .duration_ns = s->duration_ns,
         .error = s->error ? 1 : 0,
-        .meta = storage->meta,
-        .metrics = storage->metrics,
+        .tags = storage->tags,
     };
     struct filling f = {.storage = storage, .span = ret};
     meta(&f, "env", o->env);

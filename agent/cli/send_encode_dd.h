@@ -6,14 +6,12 @@
 
 #include "cli/send_encode.h"
 
-#define SEND_DD_META_MAX 12
-#define SEND_DD_METRICS_MAX 4
+#define SEND_DD_TAGS_MAX 16
 #define SEND_DD_TEXT 96
 
 /* Storage of one span's tags; filled anew for each. */
 struct send_dd_span {
-    struct weir_trace_meta meta[SEND_DD_META_MAX];
-    struct weir_trace_metric metrics[SEND_DD_METRICS_MAX];
+    struct weir_trace_tag tags[SEND_DD_TAGS_MAX];
     char text[SEND_DD_TEXT]; /* the value that differs from span to span */
 };
 

@@ -204,7 +204,10 @@ WEIR_API WEIR_NODISCARD int weir_sketch_rank(const struct weir_sketch *sk, doubl
  * were recorded. Elsewhere the mapping's accuracy a, and with what a conversion brought, b:
  * (1 + a)(1 + b) - 1. Where bins collapsed, what the minimum (of negatives: the maximum) leaves
  * possible, which is infinity when it tells nothing. Of what was decoded it holds if the bins and
- * extremes held. O(bins). Errors: those of weir_sketch_quantile.
+ * extremes held. After merging or converting a collapsed sketch of fewer bins or another mapping,
+ * all bins but the highest are taken for collapsed. Bytes do not say that bins collapsed: of those
+ * it is seen where the minimum, or of negatives the maximum, is of their sign.
+ * O(bins). Errors: those of weir_sketch_quantile.
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_error_bound(const struct weir_sketch *sk, double q,
                                                     double *ret_bound);

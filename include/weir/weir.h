@@ -10,5 +10,6 @@
 #include <weir/sketch.h>
 #include <weir/span.h>
 #include <weir/stats.h>
+#include <weir/text.h>
 #include <weir/trace.h>
 #endif

@@ -16,8 +16,11 @@ void wr_trace_dict_done(struct wr_trace_dict *d)
 {
     wr_out_done(&d->text);
     wr_free(&d->alloc, d->entries, d->entry_cap * sizeof *d->entries);
+    wr_free(&d->alloc, d->owners, d->owner_cap * sizeof *d->owners);
     wr_free(&d->alloc, d->slots, d->slot_count * sizeof *d->slots);
     d->entries = NULL;
+    d->owners = NULL;
+    d->owner_cap = 0;
     d->slots = NULL;
     d->count = 0;
     d->entry_cap = 0;
@@ -47,6 +50,14 @@ static int grow_entries(struct wr_trace_dict *d)
     size_t bytes;
     if (wr_mul_size(cap, sizeof *d->entries, &bytes))
         return WEIR_ENOMEM;
+    if (d->owner_cap < cap) { /* the two may fail apart */
+        const struct weir_text **const owners =
+            wr_realloc(&d->alloc, d->owners, d->owner_cap * sizeof *owners, cap * sizeof *owners);
+        if (!owners)
+            return WEIR_ENOMEM;
+        d->owners = owners;
+        d->owner_cap = cap;
+    }
     struct wr_trace_dict_entry *const entries =
         wr_realloc(&d->alloc, d->entries, d->entry_cap * sizeof *d->entries, bytes);
     if (!entries)
@@ -110,16 +121,23 @@ static int add_text(struct wr_trace_dict *d, struct weir_bytes s, size_t *ret_of
     return WEIR_OK;
 }
 
-int wr_trace_dict_index(struct wr_trace_dict *d, struct weir_bytes s, uint32_t *ret_index)
+bool wr_trace_dict_find(const struct wr_trace_dict *d, struct weir_bytes s, uint32_t *ret_hash,
+                        uint32_t *ret_index)
 {
     const uint32_t hash = (uint32_t)wr_hash(s.len ? s.ptr : "", s.len, d->seed);
-    if (d->slot_count) {
-        const struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
-        if (slot->index1) {
-            *ret_index = slot->index1 - 1;
-            return WEIR_OK;
-        }
-    }
+    *ret_hash = hash;
+    if (!d->slot_count)
+        return false;
+    const struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
+    if (!slot->index1)
+        return false;
+    *ret_index = slot->index1 - 1;
+    return true;
+}
+
+int wr_trace_dict_add(struct wr_trace_dict *d, struct weir_bytes s, uint32_t hash,
+                      uint32_t *ret_index)
+{
     int err = make_room(d);
     if (err)
         return err;
@@ -130,6 +148,7 @@ int wr_trace_dict_index(struct wr_trace_dict *d, struct weir_bytes s, uint32_t *
     struct wr_trace_dict_slot *const slot = slot_of(d, s, hash);
     d->entries[d->count] =
         (struct wr_trace_dict_entry){.offset = offset, .len = (uint32_t)s.len, .hash = hash};
+    d->owners[d->count] = NULL;
     slot->hash = hash;
     slot->index1 = (uint32_t)d->count + 1;
     *ret_index = (uint32_t)d->count;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/hash.h"
+#include "trace/text.h"
 
 #define MARK_BITS 1024 /* 2 to the 10th: the top 10 bits of a mark choose one */
 #define FEW_KEYS 6
@@ -26,36 +27,26 @@ void wr_trace_unique_done(struct wr_trace_unique *u)
     u->drop_cap = 0;
 }
 
-static const struct weir_bytes *key_at(const struct weir_bytes *first, size_t stride, size_t i)
+static inline struct weir_bytes key_of(const struct weir_trace_tag *tag)
 {
-    const void *const at = (const char *)first + i * stride;
-    return at;
+    if (tag->key.kind == WEIR_STR_TEXT)
+        return weir_text_get_bytes(tag->key.ptr);
+    return (struct weir_bytes){.ptr = tag->key.ptr, .len = tag->key.len};
 }
 
-/* Length, first and last bytes: equal keys give equal marks, that is all it must do. */
-static WR_WRAPS uint64_t cheap_mark(struct weir_bytes k)
+static inline uint64_t mark_of(const struct weir_trace_tag *tag)
 {
-    uint64_t head = 0;
-    uint64_t tail = 0;
-    if (k.len >= 8) {
-        head = wr_load64le(k.ptr);
-        tail = wr_load64le(k.ptr + k.len - 8);
-    } else if (k.len >= 4) {
-        head = wr_load32le(k.ptr);
-        tail = wr_load32le(k.ptr + k.len - 4);
-    } else {
-        for (size_t i = 0; i < k.len; i++)
-            head = head << 8 | (unsigned char)k.ptr[i];
-    }
-    return (head ^ (tail << 29 | tail >> 35) ^ k.len) * UINT64_C(0x9E3779B97F4A7C15);
+    if (tag->key.kind == WEIR_STR_TEXT)
+        return wr_text_of(tag->key)->mark;
+    return wr_text_mark(tag->key.ptr, tag->key.len);
 }
 
 /* A few marks are compared with each other: cheaper than clearing the bitmap. */
-static bool few_may_repeat(const struct weir_bytes *first, size_t stride, size_t count)
+static bool few_may_repeat(const struct weir_trace_tag *tags, size_t count)
 {
     uint64_t marks[FEW_KEYS];
     for (size_t i = 0; i < count; i++) {
-        marks[i] = cheap_mark(*key_at(first, stride, i));
+        marks[i] = mark_of(&tags[i]);
         for (size_t j = 0; j < i; j++) {
             if (marks[j] == marks[i])
                 return true;
@@ -64,13 +55,13 @@ static bool few_may_repeat(const struct weir_bytes *first, size_t stride, size_t
     return false;
 }
 
-static bool may_repeat(const struct weir_bytes *first, size_t stride, size_t count)
+static bool may_repeat(const struct weir_trace_tag *tags, size_t count)
 {
     if (count <= FEW_KEYS)
-        return few_may_repeat(first, stride, count);
+        return few_may_repeat(tags, count);
     uint64_t marks[MARK_BITS / 64] = {0};
     for (size_t i = 0; i < count; i++) {
-        const uint64_t m = cheap_mark(*key_at(first, stride, i)) >> 54; /* < MARK_BITS */
+        const uint64_t m = mark_of(&tags[i]) >> 54; /* < MARK_BITS */
         const uint64_t bit = UINT64_C(1) << (m & 63);
         if (marks[m >> 6] & bit)
             return true;
@@ -102,28 +93,27 @@ static int make_room(struct wr_trace_unique *u, size_t count)
     return WEIR_OK;
 }
 
-/* true when k was not in the set, which it then is. mask + 1 slots, at most half full. */
-static bool insert(struct wr_trace_unique *u, size_t mask, const struct weir_bytes *first,
-                   size_t stride, size_t i)
+/* true when tag i's key was not in the set, which it then is. mask + 1 slots, at most half full. */
+static bool insert(struct wr_trace_unique *u, size_t mask, const struct weir_trace_tag *tags,
+                   size_t i)
 {
-    const struct weir_bytes k = *key_at(first, stride, i);
+    const struct weir_bytes k = key_of(&tags[i]);
     for (size_t at = wr_hash(k.len ? k.ptr : "", k.len, u->seed) & mask;; at = (at + 1) & mask) {
         if (u->slots[at] == 0) {
             u->slots[at] = (uint32_t)i + 1;
             return true;
         }
-        const struct weir_bytes other = *key_at(first, stride, u->slots[at] - 1);
+        const struct weir_bytes other = key_of(&tags[u->slots[at] - 1]);
         if (other.len == k.len && (k.len == 0 || memcmp(other.ptr, k.ptr, k.len) == 0))
             return false;
     }
 }
 
-int wr_trace_unique_scan(struct wr_trace_unique *u, const struct weir_bytes *first, size_t stride,
-                         size_t count, const unsigned char **ret_drop, size_t *ret_kept)
+int wr_trace_unique_scan(struct wr_trace_unique *u, const struct weir_trace_tag *tags, size_t count,
+                         const unsigned char **ret_drop)
 {
     *ret_drop = NULL;
-    *ret_kept = count;
-    if (count < 2 || (count <= BITMAP_MAX_KEYS && !may_repeat(first, stride, count)))
+    if (count < 2 || (count <= BITMAP_MAX_KEYS && !may_repeat(tags, count)))
         return WEIR_OK;
     const int err = make_room(u, count);
     if (err)
@@ -131,14 +121,13 @@ int wr_trace_unique_scan(struct wr_trace_unique *u, const struct weir_bytes *fir
     /* Only as much of the table as this span needs: clearing is O(count) then. */
     const size_t slots = wr_pow2_ceil(2 * count);
     memset(u->slots, 0, slots * sizeof *u->slots);
-    size_t kept = 0;
+    bool all_fresh = true;
     for (size_t i = count; i-- > 0;) {
-        const bool fresh = insert(u, slots - 1, first, stride, i);
+        const bool fresh = insert(u, slots - 1, tags, i);
         u->drop[i] = fresh ? 0 : 1;
-        kept += fresh ? 1 : 0;
+        all_fresh = all_fresh && fresh;
     }
-    *ret_kept = kept;
-    if (kept < count)
+    if (!all_fresh)
         *ret_drop = u->drop;
     return WEIR_OK;
 }

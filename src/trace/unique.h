@@ -11,7 +11,7 @@
  *
  * Threads: one at a time. Memory: 9 bytes a tag of the largest span that needed the exact set.
  */
-#include <weir/base.h>
+#include <weir/trace.h>
 
 struct wr_trace_unique {
     struct weir_alloc alloc;
@@ -26,10 +26,9 @@ void wr_trace_unique_init(struct wr_trace_unique *u, const struct weir_alloc *al
 void wr_trace_unique_done(struct wr_trace_unique *u);
 
 /*
- * first is the key of tag 0, the next one stands stride bytes further. *ret_drop: NULL when all
- * are kept, else count bytes, 1 for a tag to leave out; borrowed until the next call.
- * count <= UINT32_MAX. Errors: WEIR_ENOMEM.
+ * *ret_drop: NULL when all are kept, else count bytes, 1 for a tag to leave out; borrowed until the
+ * next call. No key is UTF-16. count <= UINT32_MAX. Errors: WEIR_ENOMEM.
  */
-int wr_trace_unique_scan(struct wr_trace_unique *u, const struct weir_bytes *first, size_t stride,
-                         size_t count, const unsigned char **ret_drop, size_t *ret_kept);
+int wr_trace_unique_scan(struct wr_trace_unique *u, const struct weir_trace_tag *tags, size_t count,
+                         const unsigned char **ret_drop);
 #endif

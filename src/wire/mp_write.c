@@ -82,27 +82,11 @@ void wr_mp_put_cstr(struct wr_out *out, const char *s)
     wr_mp_put_str(out, (struct weir_bytes){.ptr = s, .len = strlen(s)});
 }
 
-static char *bin_head(char *at, uint32_t len)
-{
-    if (len <= 0xff) {
-        at = wr_mp_raw_byte(at, 0xc4);
-        return wr_mp_raw_byte(at, len);
-    }
-    if (len <= 0xffff) {
-        *at = (char)0xc5;
-        wr_store16be(at + 1, (uint16_t)len);
-        return at + 3;
-    }
-    *at = (char)0xc6;
-    wr_store32be(at + 1, len);
-    return at + 5;
-}
-
 void wr_mp_put_bin(struct wr_out *out, struct weir_bytes b)
 {
     if (!in_range(out, b.len))
         return;
     char head[WR_MP_HEAD_MAX];
-    wr_out_put(out, head, (size_t)(bin_head(head, (uint32_t)b.len) - head));
+    wr_out_put(out, head, (size_t)(wr_mp_raw_bin_head(head, (uint32_t)b.len) - head));
     wr_out_put(out, b.ptr, b.len);
 }

@@ -167,6 +167,31 @@ static inline char *wr_mp_raw_str(char *at, const char *ptr, uint32_t len)
     return at + len;
 }
 
+/* At most WR_MP_HEAD_MAX bytes. */
+static inline char *wr_mp_raw_bin_head(char *at, uint32_t len)
+{
+    if (len <= 0xff) {
+        at = wr_mp_raw_byte(at, 0xc4);
+        return wr_mp_raw_byte(at, len);
+    }
+    if (len <= 0xffff) {
+        *at = (char)0xc5;
+        wr_store16be(at + 1, (uint16_t)len);
+        return at + 3;
+    }
+    *at = (char)0xc6;
+    wr_store32be(at + 1, len);
+    return at + 5;
+}
+
+/* At most WR_MP_HEAD_MAX + b.len bytes. */
+static inline char *wr_mp_raw_bin(char *at, struct weir_bytes b)
+{
+    at = wr_mp_raw_bin_head(at, (uint32_t)b.len);
+    wr_mp_raw_copy(at, b.ptr, b.len);
+    return at + b.len;
+}
+
 void wr_mp_put_nil(struct wr_out *out);
 void wr_mp_put_bool(struct wr_out *out, bool v);
 void wr_mp_put_uint(struct wr_out *out, uint64_t v);

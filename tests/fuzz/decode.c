@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decode: see decode.h. */
 #include "decode.h"
+#include "trace/utf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,12 +194,25 @@ struct copier {
     uint64_t digest;
 };
 
+/* As the encoder sends it: mended. */
+static uint64_t mix_mended(uint64_t digest, struct weir_bytes s)
+{
+    if (wr_utf8_ok(s.ptr, s.len))
+        return mix_text(digest, s);
+    char *const text = malloc(3 * s.len);
+    FZ_CHECK(text != NULL);
+    const size_t len = (size_t)(wr_utf8_mend(text, s.ptr, s.len) - text);
+    digest = mix_text(digest, (struct weir_bytes){.ptr = text, .len = len});
+    free(text);
+    return digest;
+}
+
 static uint64_t mix_fields(uint64_t digest, const struct weir_span *s)
 {
-    digest = mix_text(digest, s->service);
-    digest = mix_text(digest, s->name);
-    digest = mix_text(digest, s->resource);
-    digest = mix_text(digest, s->type);
+    digest = mix_mended(digest, s->service);
+    digest = mix_mended(digest, s->name);
+    digest = mix_mended(digest, s->resource);
+    digest = mix_mended(digest, s->type);
     const uint64_t numbers[] = {s->trace_id,
                                 s->span_id,
                                 s->parent_id,
@@ -206,6 +220,11 @@ static uint64_t mix_fields(uint64_t digest, const struct weir_span *s)
                                 (uint64_t)s->duration_ns,
                                 s->flags & (uint64_t)WEIR_SPAN_ERROR};
     return fz_digest(digest, numbers, sizeof numbers);
+}
+
+static struct weir_str str(struct weir_bytes b)
+{
+    return weir_str_utf8(b.ptr, (uint32_t)b.len);
 }
 
 static int copy_span(void *ctx, const struct weir_span *span)
@@ -220,10 +239,10 @@ static int copy_span(void *ctx, const struct weir_span *span)
         FZ_CHECK(grown != NULL);
         c->spans = grown;
     }
-    c->spans[c->count++] = (struct weir_trace_span){.service = span->service,
-                                                    .name = span->name,
-                                                    .resource = span->resource,
-                                                    .type = span->type,
+    c->spans[c->count++] = (struct weir_trace_span){.service = str(span->service),
+                                                    .name = str(span->name),
+                                                    .resource = str(span->resource),
+                                                    .type = str(span->type),
                                                     .trace_id = span->trace_id,
                                                     .span_id = span->span_id,
                                                     .parent_id = span->parent_id,
@@ -238,7 +257,9 @@ static int copy_trace_end(void *ctx)
     struct copier *const c = ctx;
     c->digest = fz_digest_u64(c->digest, UINT64_MAX);
     if (c->encoder)
-        FZ_CHECK(weir_trace_add(c->encoder, c->spans, c->count) == WEIR_OK);
+        FZ_CHECK(weir_trace_add(c->encoder,
+                                &(struct weir_trace){.spans = c->spans, .span_count = c->count}) ==
+                 WEIR_OK);
     c->count = 0;
     return WEIR_OK;
 }

@@ -33,9 +33,10 @@ static const struct sent sent[SPANS] = {
     {"pay", "web.request", "POST /pay", "web", "server", 2, "500", true, 70000000},
 };
 
-static struct weir_bytes text(const char *s)
+static struct weir_trace_tag tag(const char *key, const char *value)
 {
-    return (struct weir_bytes){.ptr = s, .len = s ? strlen(s) : 0};
+    return (struct weir_trace_tag){.key = weir_str_c(key),
+                                   .value = {.v = {.str = weir_str_c(value)}}};
 }
 
 static size_t encode_dd(uint32_t version, uint8_t *dst, size_t cap)
@@ -44,24 +45,25 @@ static size_t encode_dd(uint32_t version, uint8_t *dst, size_t cap)
     struct weir_trace_encoder *e;
     T_OK(weir_trace_encoder_new(&o, &e));
     for (size_t i = 0; i < SPANS; i++) {
-        struct weir_trace_meta meta[3] = {{text("env"), text("prod")}};
+        struct weir_trace_tag tags[3] = {tag("env", "prod")};
         size_t n = 1;
         if (sent[i].kind)
-            meta[n++] = (struct weir_trace_meta){text("span.kind"), text(sent[i].kind)};
+            tags[n++] = tag("span.kind", sent[i].kind);
         if (sent[i].status)
-            meta[n++] = (struct weir_trace_meta){text("http.status_code"), text(sent[i].status)};
-        const struct weir_trace_span s = {.service = text(sent[i].service),
-                                          .name = text(sent[i].operation),
-                                          .resource = text(sent[i].resource),
-                                          .type = text(sent[i].type),
+            tags[n++] = tag("http.status_code", sent[i].status);
+        const struct weir_trace_span s = {.service = weir_str_c(sent[i].service),
+                                          .name = weir_str_c(sent[i].operation),
+                                          .resource = weir_str_c(sent[i].resource),
+                                          .type = weir_str_c(sent[i].type),
                                           .trace_id = i + 1,
                                           .span_id = i + 1,
                                           .start_ns = now - sent[i].duration_ns,
                                           .duration_ns = sent[i].duration_ns,
                                           .error = sent[i].error,
-                                          .meta = meta,
-                                          .meta_count = n};
-        T_OK(weir_trace_add(e, &s, 1));
+                                          .tags = tags,
+                                          .tag_count = n};
+        const struct weir_trace t = {.spans = &s, .span_count = 1};
+        T_OK(weir_trace_add(e, &t));
     }
     struct weir_bytes payload;
     T_OK(weir_trace_payload(e, &payload));

@@ -23,30 +23,50 @@ TEST(options_outside_their_range_are_refused)
     weir_trace_encoder_free(NULL);
 }
 
+static uint64_t traces_in(const struct weir_trace_encoder *e)
+{
+    struct weir_trace_counts c;
+    weir_trace_get_counts(e, &c);
+    return c.traces;
+}
+
 TEST(a_span_that_lies_about_itself_is_refused)
 {
-    struct weir_trace_encoder *const e = fixture_encoder(WEIR_TRACE_V04, 0);
-    struct weir_trace_metric m = {.key = fixture_bytes("k"), .value = 1.5, .integral = 1};
-    struct weir_trace_span s = {.metrics = &m, .metric_count = 1};
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    m.value = 0x1p64;
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    m.value = -0x1p63 - 4096;
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    m.value = (double)NAN;
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    m.integral = 0;
-    T_OK(weir_trace_add(e, &s, 1));
-    s.metrics = NULL;
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    s.metric_count = 0;
-    s.name.len = 1;
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_EINVAL);
-    s.name = (struct weir_bytes){.ptr = "n", .len = (size_t)UINT32_MAX + 1};
-    T_ERR(weir_trace_add(e, &s, 1), WEIR_ERANGE);
-    T_ERR(weir_trace_add(e, NULL, 1), WEIR_EINVAL);
-    T_EQ_U64(weir_trace_count(e), 1);
-    weir_trace_encoder_free(e);
+    static const uint32_t versions[] = {WEIR_TRACE_V04, WEIR_TRACE_V05, WEIR_TRACE_V1};
+    for (size_t i = 0; i < 3; i++) {
+        struct weir_trace_encoder *const e = fixture_encoder(versions[i], 0);
+        struct weir_trace_tag tag = fixture_text("k", "v");
+        struct weir_trace_span s = {.tags = &tag, .tag_count = 1};
+        tag.value.type = WEIR_TRACE_ARRAY; /* not of a span's tag */
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        tag.value.type = 77;
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        tag = fixture_text("k", "v");
+        tag.value.v.str.kind = 3;
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        tag = fixture_text("k", "v");
+        tag.key = weir_str_text(NULL);
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        tag.key = weir_str_utf16(NULL, 1);
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        s.tags = NULL;
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        s.tags = &tag;
+        tag = fixture_text("k", "v");
+        tag.value.v.str = weir_str_text(NULL);
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        s.tag_count = 0;
+        s.kind = 6;
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        s.kind = 5;
+        s.http_status = 99;
+        T_ERR(fixture_add(e, &s, 1), WEIR_EINVAL);
+        s.http_status = 599;
+        T_OK(fixture_add(e, &s, 1));
+        T_ERR(fixture_add(e, NULL, 1), WEIR_EINVAL);
+        T_EQ_U64(traces_in(e), 1);
+        weir_trace_encoder_free(e);
+    }
 }
 
 /* A copy of what the encoder holds now. */
@@ -68,16 +88,16 @@ static void check_bound(uint32_t version)
     for (int round = 0; round < 30; round++) {
         fixture_random(&r, f, 20, false);
         struct weir_trace_encoder *e = fixture_encoder(version, 0);
-        T_OK(weir_trace_add(e, &f->span, 1));
+        T_OK(fixture_add(e, &f->span, 1));
         size_t exact = 0;
         free(snapshot(e, &exact));
         weir_trace_encoder_free(e);
         e = fixture_encoder(version, exact);
-        T_OK(weir_trace_add(e, &f->span, 1)); /* fills it to the byte */
+        T_OK(fixture_add(e, &f->span, 1)); /* fills it to the byte */
         size_t before = 0;
         uint8_t *const want = snapshot(e, &before);
         T_EQ_U64(before, exact);
-        T_ERR(weir_trace_add(e, &f->span, 1), WEIR_EFULL);
+        T_ERR(fixture_add(e, &f->span, 1), WEIR_EFULL);
         size_t after = 0;
         uint8_t *const got = snapshot(e, &after);
         T_EQ_BYTES(got, after, want, before);
@@ -85,8 +105,8 @@ static void check_bound(uint32_t version)
         free(got);
         weir_trace_encoder_free(e);
         e = fixture_encoder(version, exact - 1);
-        T_ERR(weir_trace_add(e, &f->span, 1), WEIR_EFULL);
-        T_EQ_U64(weir_trace_count(e), 0);
+        T_ERR(fixture_add(e, &f->span, 1), WEIR_EFULL);
+        T_EQ_U64(traces_in(e), 0);
         weir_trace_encoder_free(e);
     }
     free(f);
@@ -96,6 +116,7 @@ TEST(the_bound_is_exact_to_the_byte_and_a_refusal_leaves_the_payload_as_it_was)
 {
     check_bound(WEIR_TRACE_V04);
     check_bound(WEIR_TRACE_V05);
+    check_bound(WEIR_TRACE_V1);
 }
 
 /* Add traces under refusals; what was taken must be exactly what is read back. */
@@ -110,7 +131,7 @@ static void check_rollback(uint32_t version)
         int refused = 0;
         for (size_t i = 0; i < FIXTURE_SPANS_MAX; i++) {
             fixture_random(&r, &f[i], 40, i & 1);
-            const int err = weir_trace_add(e, &f[i].span, 1);
+            const int err = fixture_add(e, &f[i].span, 1);
             T_TRUE(err == WEIR_OK || err == WEIR_EFULL);
             if (err)
                 refused++;
@@ -132,6 +153,7 @@ TEST(a_trace_that_did_not_fit_leaves_nothing_in_the_dictionary)
 {
     check_rollback(WEIR_TRACE_V04);
     check_rollback(WEIR_TRACE_V05);
+    check_rollback(WEIR_TRACE_V1);
 }
 
 struct oom_ctx {
@@ -153,7 +175,7 @@ static int encode_all(const struct weir_alloc *a, void *ctx)
     size_t count = 0;
     int first_err = WEIR_OK;
     for (size_t i = 0; i < FIXTURE_SPANS_MAX; i++) {
-        err = weir_trace_add(e, &c->f[i].span, 1);
+        err = fixture_add(e, &c->f[i].span, 1);
         if (err) {
             T_ERR(err, WEIR_ENOMEM);
             first_err = err;
@@ -161,7 +183,7 @@ static int encode_all(const struct weir_alloc *a, void *ctx)
             taken[count++] = c->f[i].span;
         }
     }
-    T_EQ_U64(weir_trace_count(e), count);
+    T_EQ_U64(traces_in(e), count);
     struct weir_bytes p;
     err = weir_trace_payload(e, &p);
     if (!err)
@@ -178,5 +200,6 @@ TEST(each_refused_allocation_costs_its_trace_and_no_other)
         fixture_random(&r, &f[i], 60, i & 1);
     t_each_oom(encode_all, &(struct oom_ctx){.version = WEIR_TRACE_V04, .f = f});
     t_each_oom(encode_all, &(struct oom_ctx){.version = WEIR_TRACE_V05, .f = f});
+    t_each_oom(encode_all, &(struct oom_ctx){.version = WEIR_TRACE_V1, .f = f});
     free(f);
 }

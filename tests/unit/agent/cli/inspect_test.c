@@ -132,10 +132,14 @@ static const struct {
 } recorded[] = {
     {"dd-v05-04.v05.hex", "v0.5", 30, 31, 0, 4},
     {"greeting.v05.hex", "v0.5", 1, 2, 0, 2},
+    {"dd-go-01.v1.hex", "v1.0", 10, 30, 1, 4},
     {"otel223-expo-delta-gzip-02.otlp.gz.hex", "otlp", 0, 48, 2, 4},
     {"py-stats-20.v05.hex", "v0.5", 3, 27, 1, 12},
     {"py-v04-12.v04.hex", "v0.4", 3, 27, 0, 9},
+    {"py-v04-12.v07.hex", "v0.7", 3, 27, 0, 9},
+    {"py-v04-12.v1.hex", "v1.0", 3, 27, 0, 9},
     {"pyotel-proto-08.otlp.hex", "otlp", 0, 24, 2, 2},
+    {"sample.v1.hex", "v1.0", 1, 2, 0, 2},
     {"trace.otlp.hex", "otlp", 0, 1, 0, 1},
     {"v04-java-one-span.v04.hex", "v0.4", 1, 1, 0, 1},
     {"v05-java-one-span.v05.hex", "v0.5", 1, 1, 0, 1},
@@ -240,6 +244,8 @@ TEST(a_broken_payload_is_refused_with_its_offset_reason_and_bytes)
         {"v0.5", "92 91 a0 91 91 9c c0 00000000 00000000 8080 00",
          "REFUSED at byte 6: a dictionary index that is nil"},
         {"v0.5", "92 91 a0", "REFUSED at byte 3: "},
+        {"v0.7", "81 a3 656e76 01", "REFUSED at byte 5: not a string"},
+        {"v1.0", "81 07 05", "REFUSED at byte 2: string number out of range"},
         {"otlp", "0a 05 12", "REFUSED at byte 0: "},
         {"otlp", "0a 02 12 05", "REFUSED at byte 2: "},
     };
@@ -364,6 +370,16 @@ TEST(a_format_is_guessed_only_from_what_can_be_nothing_else)
         {"93 91 a1 61 90 90", INSPECT_V04},      /* v0.5 has two elements */
         {"0a 00", INSPECT_OTLP},
         {"", INSPECT_OTLP},
+        {"81 0b 90", INSPECT_V1},
+        {"de 0001 02 00", INSPECT_V1},
+        {"82 01 90 0b 90", INSPECT_V1},
+        {"81 0c 90", INSPECT_AUTO}, /* a number that v1.0 has not */
+        {"81 00 90", INSPECT_AUTO},
+        {"81 a6 6368756e6b73 90", INSPECT_V07},
+        {"81 a3 656e76 a0", INSPECT_V07},
+        {"81 a4 53746174 90", INSPECT_AUTO}, /* client stats begin so */
+        {"81 c0 90", INSPECT_AUTO},
+        {"81", INSPECT_AUTO}, /* cut */
         {"80", INSPECT_AUTO},
         {"c0", INSPECT_AUTO},
         {"7b 7d", INSPECT_AUTO},
@@ -438,9 +454,16 @@ TEST(a_file_that_cannot_be_read_or_decompressed_or_is_too_large_says_so)
 
 /* What is mended, dropped, not eligible. */
 
-static struct weir_bytes text(const char *s)
+static struct weir_trace_tag text_tag(const char *key, const char *value)
 {
-    return (struct weir_bytes){.ptr = s, .len = strlen(s)};
+    return (struct weir_trace_tag){.key = weir_str_c(key),
+                                   .value = {.v = {.str = weir_str_c(value)}}};
+}
+
+static int add(struct weir_trace_encoder *e, const struct weir_trace_span *spans, size_t count)
+{
+    const struct weir_trace t = {.spans = spans, .span_count = count};
+    return weir_trace_add(e, &t);
 }
 
 static const struct weir_trace_span plain = {
@@ -451,7 +474,7 @@ static size_t encode(const struct weir_trace_span *spans, size_t count, uint8_t 
     struct weir_trace_encoder *e;
     struct weir_bytes payload;
     T_OK(weir_trace_encoder_new(NULL, &e));
-    T_OK(weir_trace_add(e, spans, count));
+    T_OK(add(e, spans, count));
     T_OK(weir_trace_payload(e, &payload));
     T_TRUE(payload.len <= cap);
     memcpy(dst, payload.ptr, payload.len);
@@ -463,9 +486,9 @@ static size_t encode(const struct weir_trace_span *spans, size_t count, uint8_t 
 static struct weir_trace_span span_of(const char *name)
 {
     struct weir_trace_span s = plain;
-    s.service = text("shop");
-    s.name = text(name);
-    s.resource = text(name);
+    s.service = weir_str_c("shop");
+    s.name = weir_str_c(name);
+    s.resource = weir_str_c(name);
     return s;
 }
 
@@ -475,16 +498,19 @@ TEST(what_is_mended_is_counted_by_kind)
     static char long_name[6000];
     memset(long_name, 'n', sizeof long_name - 1);
     struct weir_trace_span spans[5];
-    struct weir_trace_meta status = {text("http.status_code"), text("999")};
+    const struct weir_trace_tag status = text_tag("http.status_code", "999");
     for (size_t i = 0; i < 5; i++)
         spans[i] = span_of("op");
     spans[0].duration_ns = -5;
-    spans[1].name = text("bad\xff\x1b[2J");
-    spans[2].resource = text(long_name);
+    spans[1].name = weir_str_c("bad?\x1b[2J");
+    spans[2].resource = weir_str_c(long_name);
     spans[3].start_ns = 1;
-    spans[4].meta = &status;
-    spans[4].meta_count = 1;
+    spans[4].tags = &status;
+    spans[4].tag_count = 1;
     const size_t n = encode(spans, 5, body, sizeof body);
+    uint8_t *const bad = memchr(body, '?', n); /* the encoder would have mended it */
+    T_TRUE(bad != NULL);
+    *bad = 0xff;
     struct run r;
     RUN_ON(&r, body, n, "--spans");
     T_EQ_I64(r.status, 0);
@@ -523,12 +549,12 @@ TEST(the_profile_and_the_settings_of_the_agent_decide_as_in_the_agent)
 {
     static uint8_t body[4096];
     struct weir_trace_span spans[2] = {span_of("a"), span_of("b")};
-    struct weir_trace_meta version = {text("version"), text("1.2")};
+    const struct weir_trace_tag version = text_tag("version", "1.2");
     struct run r;
     spans[1].span_id = 2;
     spans[1].parent_id = 1; /* a child in the same service: neither top level nor eligible */
-    spans[0].meta = &version;
-    spans[0].meta_count = 1;
+    spans[0].tags = &version;
+    spans[0].tag_count = 1;
     const size_t n = encode(spans, 2, body, sizeof body);
     RUN_ON(&r, body, n, "--profile", "all");
     T_SAYS(&r, "counted   2 spans = 2 in rows + 0 ineligible");
@@ -545,7 +571,7 @@ TEST(the_profile_and_the_settings_of_the_agent_decide_as_in_the_agent)
     T_SAYS(&r, "arrival   2023-11-14T22:15:00Z\n");
     T_SAYS(&r, "dropped   2 late\n");
     run_done(&r);
-    spans[0].service = text("");
+    spans[0].service = weir_str_c("");
     RUN_ON(&r, body, encode(spans, 1, body, sizeof body), "--lang=go");
     T_SAYS(&r, "service_name=\"unnamed-go-service\"");
     run_done(&r);
@@ -563,7 +589,7 @@ TEST(a_payload_larger_than_the_ring_of_an_agent_counts_whole)
         (void)snprintf(name, sizeof name, "op%u", (unsigned)(i % 10));
         struct weir_trace_span s = span_of(name);
         s.trace_id = s.span_id = i;
-        T_OK(weir_trace_add(e, &s, 1));
+        T_OK(add(e, &s, 1));
     }
     T_OK(weir_trace_payload(e, &payload));
     T_TRUE(payload.len > 256u * 1024 && payload.len <= sizeof body);
@@ -588,9 +614,9 @@ TEST(a_trace_larger_than_the_ring_is_dropped_whole_and_the_ones_around_it_count)
         spans[i] = span_of("a name that takes some room in the ring of a producer");
         spans[i].span_id = i + 1;
     }
-    T_OK(weir_trace_add(e, spans, 2));
-    T_OK(weir_trace_add(e, spans, SPANS));
-    T_OK(weir_trace_add(e, spans, 3));
+    T_OK(add(e, spans, 2));
+    T_OK(add(e, spans, SPANS));
+    T_OK(add(e, spans, 3));
     T_OK(weir_trace_payload(e, &payload));
     struct run r;
     RUN_ON(&r, payload.ptr, payload.len, "--format=auto");
