@@ -13,7 +13,8 @@ WR_INLINE char *put_field(struct weir_trace_encoder *e, char *at, struct weir_st
     return WR_LIKELY(s.ptr) ? wr_put_str(e, at, s, V) : wr_mp_raw_byte(at, WR_MP_NIL);
 }
 
-static char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x, char *at)
+static WR_NOINLINE char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x,
+                                   char *at)
 {
     at = WR_PUT(at, "\xab"
                     "meta_struct");
