@@ -56,10 +56,9 @@ static struct weir_sketch *sketch_of(const struct bench_ours *o, size_t from, si
 void bench_ours_begin(struct bench_ours *o, const struct bench_data *data, const char *mapping)
 {
     *o = (struct bench_ours){.data = data, .mapping = mapping};
-    struct weir_mapping *m;
-    need((strcmp(mapping, "log1") == 0
-              ? weir_mapping_log(NULL, 0.01, &m)
-              : weir_mapping_base2(NULL, WEIR_SKETCH_SCALE_DEFAULT, &m)) == WEIR_OK);
+    struct weir_mapping *m = NULL; /* the default */
+    if (strcmp(mapping, "log1") == 0)
+        need(weir_mapping_log(NULL, 0.01, &m) == WEIR_OK);
     o->opts = (struct weir_sketch_opts){.struct_size = sizeof o->opts, .mapping = m};
     o->hot = sketch_new(o);
     o->full = sketch_of(o, 0, BENCH_VALUES);

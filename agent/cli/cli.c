@@ -6,6 +6,7 @@
 #include "cli/inspect.h"
 #include "cli/query.h"
 #include "cli/send.h"
+#include "cli/sketch.h"
 #include "config/near.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ static const struct verb verbs[] = {
     {.name = "send", .run = cli_send, .text = "send spans to an agent"},
     {.name = "query", .run = cli_query, .text = "ask an agent, and print a table"},
     {.name = "inspect", .run = cli_inspect, .text = "print what an agent would make of a payload"},
+    {.name = "sketch", .run = cli_sketch, .text = "read numbers, print their quantiles"},
     {.name = "version", .run = cli_version, .text = "print the version"},
     {.name = "help", .run = cli_help, .text = "print this, or a verb's help"},
 };

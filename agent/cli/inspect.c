@@ -9,6 +9,7 @@
 
 #include "cli/inspect_body.h"
 #include "cli/inspect_print.h"
+#include "cli/inspect_sketch.h"
 #include "cli/inspect_walk.h"
 #include "config/config.h"
 #include "plat/plat.h"
@@ -29,6 +30,8 @@ static int fail(FILE *err, const char *what)
 static int inspect_body(const struct inspect_opts *opts, const struct config *config,
                         const struct inspect_body *body, struct query_buf *out, FILE *err)
 {
+    if (opts->format == INSPECT_SKETCH)
+        return cli_inspect_sketch(opts, body, out, err);
     struct inspect_guess guess = {.format = opts->format};
     if (guess.format == INSPECT_AUTO)
         guess = cli_inspect_guess(body->bytes);

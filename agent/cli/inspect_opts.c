@@ -7,8 +7,11 @@
 #include "cli/inspect_opts.h"
 
 #include "cli/flags.h"
+#include "cli/sketch_opts.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <weir/codec.h>
 
 enum option_kind {
     OPTION_FORMAT,
@@ -19,13 +22,17 @@ enum option_kind {
     OPTION_AT,
     OPTION_SPANS,
     OPTION_LIMIT,
+    OPTION_ALPHA,
+    OPTION_CEIL,
+    OPTION_BINS,
     OPTION_JSON,
     OPTION_HELP
 };
 
 static const struct cli_flag options[] = {
-    [OPTION_FORMAT] = {"format", "FORMAT",
-                       "auto, v0.3, v0.4, v0.5 or otlp (default auto: by the content)"},
+    [OPTION_FORMAT] =
+        {"format", "FORMAT",
+         "auto, v0.3 to v0.5, v0.7, v1.0, otlp, or a sketch's encoding (default auto)"},
     [OPTION_HEX] = {"hex", NULL, "the file is hexadecimal text, blanks allowed"},
     [OPTION_PROFILE] = {"profile", "PROFILE", "all or datadog: --aggregation.profile"},
     [OPTION_LANG] = {"lang", "LANG", "what the header Datadog-Meta-Lang says"},
@@ -37,6 +44,10 @@ static const struct cli_flag options[] = {
     [OPTION_SPANS] = {"spans", NULL, "print each span"},
     [OPTION_LIMIT] = {"limit", "N",
                       "print at most so many spans and rows a window, 0 for all (default 0)"},
+    [OPTION_ALPHA] = {"alpha", "A", "the accuracy of a sketch that leaves its mapping out"},
+    [OPTION_CEIL] = {"ceil", NULL,
+                     "the sketch is of Python, JavaScript or PostgreSQL: bins round up"},
+    [OPTION_BINS] = {"bins", NULL, "print each bin of a sketch"},
     [OPTION_JSON] = {"json", NULL, "print JSON"},
     [OPTION_HELP] = {"help", NULL, "print this"},
 };
@@ -46,25 +57,33 @@ static const struct cli_flags flags = {.verb = "inspect",
                                        .count = sizeof options / sizeof *options};
 
 static const char *const formats[] = {
-    [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",  [INSPECT_V04] = "v0.4",
-    [INSPECT_V05] = "v0.5",  [INSPECT_OTLP] = "otlp",
+    [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",      [INSPECT_V04] = "v0.4",
+    [INSPECT_V05] = "v0.5",  [INSPECT_V07] = "v0.7",      [INSPECT_V1] = "v1.0",
+    [INSPECT_OTLP] = "otlp", [INSPECT_SKETCH] = "sketch",
 };
-#define FORMAT_COUNT (sizeof formats / sizeof *formats)
 
 const char *cli_inspect_format_name(enum inspect_format format)
 {
     return formats[format];
 }
 
-static bool set_format(const char *value, enum inspect_format *ret_format)
+static bool set_format(const char *value, struct inspect_opts *opts)
 {
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+    for (size_t i = 0; i < INSPECT_SKETCH; i++) {
         if (strcmp(formats[i], value) == 0) {
-            *ret_format = (enum inspect_format)i;
+            opts->format = (enum inspect_format)i;
             return true;
         }
     }
-    return false;
+    opts->format = INSPECT_SKETCH;
+    return cli_sketch_codec(value, &opts->codec);
+}
+
+static bool set_alpha(const char *value, struct inspect_opts *opts)
+{
+    char *end;
+    opts->alpha = strtod(value, &end);
+    return end != value && !*end && opts->alpha >= 1e-5 && opts->alpha <= 0.5;
 }
 
 static bool read_number(const char *value, uint64_t max, uint64_t *ret_number)
@@ -117,7 +136,7 @@ static bool set_value(enum option_kind kind, const char *value, struct inspect_o
 {
     switch (kind) {
     case OPTION_FORMAT:
-        return set_format(value, &opts->format);
+        return set_format(value, opts);
     case OPTION_HEX:
         opts->hex = true;
         return true;
@@ -136,6 +155,14 @@ static bool set_value(enum option_kind kind, const char *value, struct inspect_o
         return true;
     case OPTION_LIMIT:
         return read_number(value, UINT32_MAX, &opts->limit);
+    case OPTION_ALPHA:
+        return set_alpha(value, opts);
+    case OPTION_CEIL:
+        opts->ceil = true;
+        return true;
+    case OPTION_BINS:
+        opts->bins = true;
+        return true;
     case OPTION_JSON:
         opts->json = true;
         return true;
@@ -217,9 +244,14 @@ void cli_inspect_opts_help(FILE *to)
     (void)fputs(
         "usage: weir inspect [OPTION]... FILE|-\n\n"
         "Read the body of a request with traces, gzip too, and print what an agent would\n"
-        "make of it: spans, rows, what is refused, dropped and mended. Nothing is sent.\n\n",
+        "make of it: spans, rows, what is refused, dropped and mended. Nothing is sent.\n"
+        "With the encoding of a sketch as --format: its mapping, bins, quantiles, bounds.\n\n",
         to);
     cli_flags_help(&flags, 21, to);
+    (void)fputs("\nEncodings of sketches:", to);
+    for (uint32_t codec = 0; weir_codec_name(codec); codec++)
+        (void)fprintf(to, " %s", weir_codec_name(codec));
+    (void)fputs("\n\n", to);
     (void)fputs("  --aggregation.NAME=VALUE, --config.file=PATH, --http.max-body-size=SIZE\n"
                 "                        settings of the agent: weir agent --help\n"
                 "\nExit status: 0, 1 when the body is refused or cannot be read, 2 when the line\n"

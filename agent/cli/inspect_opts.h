@@ -17,7 +17,10 @@ enum inspect_format {
     INSPECT_V03, /* the same bytes as v0.4; another route, another answer */
     INSPECT_V04,
     INSPECT_V05,
-    INSPECT_OTLP
+    INSPECT_V07,
+    INSPECT_V1,
+    INSPECT_OTLP,
+    INSPECT_SKETCH /* one sketch, in the encoding opts->codec */
 };
 const char *cli_inspect_format_name(enum inspect_format format);
 
@@ -32,6 +35,10 @@ enum inspect_at {
 
 struct inspect_opts {
     enum inspect_format format;
+    uint32_t codec; /* enum weir_codec, of INSPECT_SKETCH */
+    double alpha;   /* above 0: the mapping of a sketch that leaves it out */
+    bool ceil;      /* the sketch's maker rounds up: WEIR_CODEC_CEIL */
+    bool bins;
     const char *lang; /* Datadog-Meta-Lang; NULL: none */
     bool computed_top_level;
     enum inspect_at at;

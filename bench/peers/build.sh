@@ -86,7 +86,8 @@ java_build() { # DIR PROGRAM CLASS
         javac -d classes -cp 'lib/*' "$3.java") || return 1
     cat >"$out/bin/$2" <<SCRIPT
 #!/bin/sh
-exec java -Xmx4g -XX:+UseSerialGC -XX:MarkSweepAlwaysCompactCount=1 -cp '$1/classes:$1/lib/*' $3 "\$@"
+exec java -Xmx4g -XX:+UseSerialGC -XX:MarkSweepAlwaysCompactCount=1 -XX:+UseTransparentHugePages \\
+    -cp '$1/classes:$1/lib/*' $3 "\$@"
 SCRIPT
     chmod +x "$out/bin/$2"
 }

@@ -21,10 +21,16 @@
 WEIR_BEGIN_DECLS
 
 enum weir_codec {
-    WEIR_CODEC_WEIR = 0,       /* weir_sketch_encode's form */
-    WEIR_CODEC_DD_PROTO = 1,   /* DDSketch protobuf: sketches-go, -java, -py, -js, libdatadog */
-    WEIR_CODEC_DD_COMPACT = 2, /* the compact encoding of sketches-go and sketches-java */
-    WEIR_CODEC_DOGSKETCH = 3,  /* one Dogsketch message of a Datadog agent's SketchPayload */
+    WEIR_CODEC_WEIR = 0,           /* weir_sketch_encode's form */
+    WEIR_CODEC_DD_PROTO = 1,       /* DDSketch protobuf: sketches-go, -java, -py, -js, libdatadog */
+    WEIR_CODEC_DD_COMPACT = 2,     /* the compact encoding of sketches-go and sketches-java */
+    WEIR_CODEC_DOGSKETCH = 3,      /* one Dogsketch message of a Datadog agent's SketchPayload */
+    WEIR_CODEC_OTLP_EXP = 4,       /* OpenTelemetry's ExponentialHistogramDataPoint */
+    WEIR_CODEC_OTLP_HISTOGRAM = 5, /* OpenTelemetry's HistogramDataPoint, only read */
+    WEIR_CODEC_PROMETHEUS = 6,     /* io.prometheus.client.Histogram, native */
+    WEIR_CODEC_SKETCHLIB = 7,      /* a DDSketch in sketchlib.v1's SketchEnvelope */
+    WEIR_CODEC_SKETCHLIB_DELTA = 8, /* sketchlib.v1's DDSketchDelta; needs a mapping */
+    WEIR_CODEC_ASAPV1 = 9,          /* a DDSketch in an ASAPv1 envelope */
     WEIR_CODEC_COUNT
 };
 
@@ -44,9 +50,11 @@ enum weir_codec {
 
 /* Zero in any field means its default. Fields are only ever appended. */
 struct weir_codec_opts {
-    size_t struct_size;                 /* sizeof(struct weir_codec_opts) */
-    const struct weir_mapping *mapping; /* what the bytes leave out: DD_COMPACT without its block */
-    uint32_t flags;                     /* WEIR_CODEC_... */
+    size_t struct_size; /* sizeof(struct weir_codec_opts) */
+    const struct weir_mapping
+        *mapping;   /* what the bytes leave out: DD_COMPACT without its block,
+                       SKETCHLIB_DELTA, OTLP_HISTOGRAM (else the sketch's own) */
+    uint32_t flags; /* WEIR_CODEC_... */
 };
 
 /*
@@ -61,10 +69,15 @@ struct weir_codec_opts {
  *   ret_where  may be NULL; filled on a refusal
  *
  * Counts that are not finite, or are negative, are refused. Statistics that contradict the bins,
- * or are not finite, are left out: the sketch is then not exact. Cost: O(bytes), one pass or two.
+ * or are not finite, are left out: the sketch is then not exact. Values of a histogram with bounds
+ * of its own are placed so that count, sum, minimum and maximum hold, and weir_sketch_error_bound
+ * tells how far in its bucket a value can be. What a producer counted as zero by a threshold of its
+ * own is a zero. Cost: O(bytes), one pass or more.
  * On failure sk is cleared and has the mapping that it had.
  * Errors: WEIR_EINVAL (no such codec, or the grid), WEIR_EFORMAT, WEIR_ETRUNCATED, WEIR_EVERSION (a
- * mapping that is not supported here), WEIR_ERANGE (counts of more than 64 bits), WEIR_ENOMEM.
+ * mapping that is not supported here, or a sketch of another kind, which ret_where names),
+ * WEIR_ERANGE (counts of more than 64 bits), WEIR_EEMPTY (a point of OpenTelemetry that says it has
+ * no value, or a count alone), WEIR_ENOMEM.
  */
 WEIR_API WEIR_NODISCARD int weir_codec_decode(uint32_t codec, const struct weir_codec_opts *opts,
                                               const void *src, size_t bytes, struct weir_sketch *sk,
@@ -75,6 +88,11 @@ WEIR_API WEIR_NODISCARD int weir_codec_decode(uint32_t codec, const struct weir_
  * A sketch of BASE2 is written to DD_PROTO and DD_COMPACT as a logarithm of its base; one of
  * WEIR_GRID_NS in seconds, or with WEIR_CODEC_NANOSECONDS in nanoseconds, which is another offset.
  * Statistics that are derived from bins are not written where an encoding can do without them.
+ * OTLP_EXP and PROMETHEUS say BASE2 and logarithms of base 2^(2^-s) alone, the one at scales
+ * WEIR_SCALE_MIN..12, the other at -4..8 (a finer one is written at 8); SKETCHLIB and ASAPV1
+ * logarithms with a whole offset and BASE2, SKETCHLIB without zeros and negative values. These four
+ * count in whole numbers, and have no offset that another unit could be: durations in nanoseconds
+ * by bins of seconds are WEIR_EVERSION, and the other way about.
  *
  * Errors: WEIR_EFULL (cap too small, nothing is promised about dst), WEIR_EINVAL (no such codec, or
  * one that is only read), WEIR_EVERSION (the encoding cannot say the mapping), WEIR_ERANGE (or not
@@ -86,7 +104,8 @@ WEIR_API WEIR_NODISCARD int weir_codec_encode(uint32_t codec, const struct weir_
 /* Bytes that are enough for weir_codec_encode with the same arguments; 0 for an unknown codec. */
 WEIR_API size_t weir_codec_encode_bound(uint32_t codec, const struct weir_codec_opts *opts,
                                         const struct weir_sketch *sk);
-/* "weir", "dd_proto", "dd_compact", "dogsketch"; NULL for another. Static. */
+/* "weir", "dd_proto", "dd_compact", "dogsketch", "otlp_exp", "otlp_histogram", "prometheus",
+ * "sketchlib", "sketchlib_delta", "asapv1"; NULL for another. Static. */
 WEIR_API const char *weir_codec_name(uint32_t codec);
 
 WEIR_END_DECLS

@@ -22,7 +22,8 @@
  * The same value is in the same bin on every CPU, compiler and C library.
  *
  * Threads: any. Memory: none for BASE2. Another kind is one block from the allocator given: 47 KiB
- * at an accuracy of 1 %, at most 377 KiB; finer than 0.1 % it has no table, and recording is slower.
+ * at an accuracy of 1 %, at most 377 KiB; finer than 0.1 % it has no table, and recording is
+ * slower.
  */
 #include <stdbool.h>
 #include <weir/base.h>
@@ -44,8 +45,8 @@ enum weir_mapping_kind {
 #define WEIR_SCALE_MAX 8
 
 /*
- * Base 2 at a scale of WEIR_SCALE_MIN..WEIR_SCALE_MAX; a = (g - 1) / (g + 1): 0.5415 % at 6. Where g
- * passes DBL_MAX (scale -10) weir_mapping_gamma says DBL_MAX. These are there already: nothing is
+ * Base 2 at a scale of WEIR_SCALE_MIN..WEIR_SCALE_MAX; a = (g - 1) / (g + 1): 0.5415 % at 6. Where
+ * g passes DBL_MAX (scale -10) weir_mapping_gamma says DBL_MAX. These are there already: nothing is
  * allocated, and alloc, which may be NULL, not used. Errors: WEIR_EINVAL.
  */
 WEIR_API WEIR_NODISCARD int weir_mapping_base2(const struct weir_alloc *alloc, int32_t scale,

@@ -6,6 +6,8 @@
  */
 #include "codec/codec.h"
 
+#include "sketch/mapping.h"
+
 /* What counts beyond this do, 64 bits of weight do not: 2^64 / 2^20. */
 #define COUNT_END 0x1p44
 #define UNIT 0x1p20
@@ -43,8 +45,9 @@ static int new_mapping(const struct weir_sketch *sk, const struct wr_codec_mappi
 {
     if (!(said->gamma > 1 && said->gamma <= DBL_MAX && fabs(said->offset) <= DBL_MAX))
         return WEIR_EFORMAT;
+    /* most of what is decoded is read and merged, and never recorded into */
     const int r =
-        weir_mapping_new(wr_bins_alloc(sk), said->kind, said->gamma, said->offset, ret_mapping);
+        wr_mapping_read_only(wr_bins_alloc(sk), said->kind, said->gamma, said->offset, ret_mapping);
     return r == WEIR_OK || r == WEIR_ENOMEM ? r : WEIR_EVERSION;
 }
 
@@ -234,6 +237,27 @@ static const struct codec codecs[] = {
                               .decode = wr_dogsketch_decode,
                               .encode = wr_dogsketch_encode,
                               .bound = wr_dogsketch_bound},
+    [WEIR_CODEC_OTLP_EXP] = {.name = "otlp_exp",
+                             .decode = wr_otlp_exp_decode,
+                             .encode = wr_otlp_exp_encode,
+                             .bound = wr_otlp_exp_bound},
+    [WEIR_CODEC_OTLP_HISTOGRAM] = {.name = "otlp_histogram", .decode = wr_otlp_hist_decode},
+    [WEIR_CODEC_PROMETHEUS] = {.name = "prometheus",
+                               .decode = wr_prometheus_decode,
+                               .encode = wr_prometheus_encode,
+                               .bound = wr_prometheus_bound},
+    [WEIR_CODEC_SKETCHLIB] = {.name = "sketchlib",
+                              .decode = wr_sketchlib_decode,
+                              .encode = wr_sketchlib_encode,
+                              .bound = wr_sketchlib_bound},
+    [WEIR_CODEC_SKETCHLIB_DELTA] = {.name = "sketchlib_delta",
+                                    .decode = wr_sketchlib_delta_decode,
+                                    .encode = wr_sketchlib_delta_encode,
+                                    .bound = wr_sketchlib_delta_bound},
+    [WEIR_CODEC_ASAPV1] = {.name = "asapv1",
+                           .decode = wr_asapv1_decode,
+                           .encode = wr_asapv1_encode,
+                           .bound = wr_asapv1_bound},
 };
 
 _Static_assert(sizeof codecs / sizeof codecs[0] == WEIR_CODEC_COUNT, "one row a codec");

@@ -33,6 +33,22 @@ wr_codec_bound_fn wr_dd_compact_bound;
 wr_codec_decode_fn wr_dogsketch_decode;
 wr_codec_encode_fn wr_dogsketch_encode;
 wr_codec_bound_fn wr_dogsketch_bound;
+wr_codec_decode_fn wr_otlp_exp_decode;
+wr_codec_encode_fn wr_otlp_exp_encode;
+wr_codec_bound_fn wr_otlp_exp_bound;
+wr_codec_decode_fn wr_otlp_hist_decode;
+wr_codec_decode_fn wr_prometheus_decode;
+wr_codec_encode_fn wr_prometheus_encode;
+wr_codec_bound_fn wr_prometheus_bound;
+wr_codec_decode_fn wr_sketchlib_decode;
+wr_codec_encode_fn wr_sketchlib_encode;
+wr_codec_bound_fn wr_sketchlib_bound;
+wr_codec_decode_fn wr_sketchlib_delta_decode;
+wr_codec_encode_fn wr_sketchlib_delta_encode;
+wr_codec_bound_fn wr_sketchlib_delta_bound;
+wr_codec_decode_fn wr_asapv1_decode;
+wr_codec_encode_fn wr_asapv1_encode;
+wr_codec_bound_fn wr_asapv1_bound;
 
 /* Note where and why; returns err. */
 int wr_codec_refuse(struct weir_where *where, size_t offset, const char *reason, int err);
@@ -155,7 +171,7 @@ static inline void wr_codec_put_varint(struct wr_codec_out *out, uint64_t v)
 
 static inline uint64_t wr_codec_zigzag(int64_t v)
 {
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+    return v < 0 ? 2 * (uint64_t)(-(v + 1)) + 1 : 2 * (uint64_t)v;
 }
 
 static inline int64_t wr_codec_unzigzag(uint64_t v)

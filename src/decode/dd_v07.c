@@ -168,9 +168,6 @@ static const uint8_t *read_payload(struct v07 *v, const uint8_t *at)
     at = wr_mp_map(m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++)
         at = read_header(v, at);
-    /* Before anything is handed over: what stands behind is known to be wrong by then. */
-    if (at && at != m->end)
-        return wr_mp_fail(m, at, WEIR_EFORMAT, "bytes after the payload");
     if (at && v->chunks && !each_chunk(v, v->chunks, walk_chunk))
         return NULL;
     return at;

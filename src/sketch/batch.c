@@ -15,75 +15,95 @@
 
 #include <float.h>
 
-/* What the fast loops keep out of memory. */
+/* What the fast loops keep out of memory. Apart from each other, or else compilers pair them in
+ * vectors, and a sum then waits for what is done to its partner. */
 struct running {
-    double sum;
-    double rest;
-    double min;
-    double max;
+    _Alignas(16) double sum;
+    _Alignas(16) double rest;
+    _Alignas(16) double min;
+    _Alignas(16) double max;
 };
+
+/* How a loop finds bins. */
+enum way { BY_DEFAULT, BY_TABLE, BY_ANY };
+
+/* The bin of v; false: it has none, or not in that way. */
+WR_INLINE bool index_by(enum way way, const struct weir_mapping *m, double v, int32_t *ret_index)
+{
+    const uint64_t bits = wr_mapping_bits(v);
+    if (way == BY_TABLE) { /* what is negative or infinite is past every cell */
+        const uint64_t cell = (bits >> m->cell_shift) - m->cell_first;
+        if (WR_UNLIKELY(cell >= m->cell_count))
+            return false;
+        *ret_index = m->index_first + (int32_t)((bits + m->cells[cell]) >> m->cell_shift);
+        return true;
+    }
+    if (WR_UNLIKELY(!wr_is_positive(bits)))
+        return false;
+    *ret_index = way == BY_DEFAULT ? wr_mapping_index_value(v) : wr_mapping_index(m, v);
+    return true;
+}
 
 /*
  * Record values from the first on while it takes no change of shape: how many. Compiled once for
- * each width. Every counter stands for whole weights.
+ * each width and way. Every counter stands for whole weights.
  */
-WR_INLINE size_t count_loop(struct weir_sketch *sk, const struct weir_mapping *m, unsigned width,
+WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum way way,
                             const double *values, size_t n, struct running *run)
 {
-    struct running r = *run;
+    const struct weir_mapping *const m = wr_sketch_mapping(sk);
     uint8_t *const bins = sk->bins;
     const uint32_t base = (uint32_t)sk->base;
     const uint32_t cap = sk->cap;
+    double sum = run->sum;
+    double rest = run->rest;
+    double min = run->min;
+    double max = run->max;
     size_t i = 0;
     for (; i < n; i++) {
         const double v = values[i];
-        if (WR_UNLIKELY(!(v > WR_MAPPING_ZERO_MAX && v <= DBL_MAX)))
+        int32_t index;
+        if (WR_UNLIKELY(!index_by(way, m, v, &index)))
             break;
-        const uint32_t at = (uint32_t)wr_index_value(m, v) - base;
+        const uint32_t at = (uint32_t)index - base;
         if (WR_UNLIKELY(at >= cap))
             break;
         const uint64_t count = wr_counter_get(bins, (uint8_t)width, at) + 1;
-        if (WR_UNLIKELY(width < 3 && count >> (8u << width)))
-            break;
-        const double sum = r.sum + v;
-        if (WR_UNLIKELY(!(sum <= DBL_MAX)))
+        const double next = sum + v;
+        if (WR_UNLIKELY((width < 3 && count >> (8u << width)) || !(next <= DBL_MAX)))
             break;
         wr_counter_put(bins, (uint8_t)width, at, count);
-        const double part = sum - r.sum;
-        r.rest += (r.sum - (sum - part)) + (v - part);
-        r.sum = sum;
-        r.min = v < r.min ? v : r.min;
-        r.max = v > r.max ? v : r.max;
+        const double part = next - sum; /* as in sum_add */
+        rest += (sum - (next - part)) + (v - part);
+        sum = next;
+        min = v < min ? v : min;
+        max = v > max ? v : max;
     }
-    *run = r;
+    run->sum = sum;
+    run->rest = rest;
+    run->min = min;
+    run->max = max;
     return i;
 }
 
-static WR_NOINLINE size_t count_8(struct weir_sketch *sk, const struct weir_mapping *m,
-                                  const double *values, size_t n, struct running *run)
-{
-    return m == &wr_mapping_default ? count_loop(sk, &wr_mapping_default, 0, values, n, run)
-                                    : count_loop(sk, m, 0, values, n, run);
-}
-
-static WR_NOINLINE size_t count_16(struct weir_sketch *sk, const struct weir_mapping *m,
-                                   const double *values, size_t n, struct running *run)
-{
-    return m == &wr_mapping_default ? count_loop(sk, &wr_mapping_default, 1, values, n, run)
-                                    : count_loop(sk, m, 1, values, n, run);
-}
-
-static WR_NOINLINE size_t count_32(struct weir_sketch *sk, const struct weir_mapping *m,
-                                   const double *values, size_t n, struct running *run)
-{
-    return m == &wr_mapping_default ? count_loop(sk, &wr_mapping_default, 2, values, n, run)
-                                    : count_loop(sk, m, 2, values, n, run);
-}
+#define LOOPS(bits, width)                                                                         \
+    static WR_NOINLINE size_t count_##bits(struct weir_sketch *sk, enum way way,                   \
+                                           const double *values, size_t n, struct running *run)    \
+    {                                                                                              \
+        return way == BY_DEFAULT ? count_loop(sk, width, BY_DEFAULT, values, n, run)               \
+               : way == BY_TABLE ? count_loop(sk, width, BY_TABLE, values, n, run)                 \
+                                 : count_loop(sk, width, BY_ANY, values, n, run);                  \
+    }
+LOOPS(8, 0)
+LOOPS(16, 1)
+LOOPS(32, 2)
+#undef LOOPS
 
 /* As count_loop, with the state of sk before and after. Its total cannot overflow. */
 static size_t count_run(struct weir_sketch *sk, const double *values, size_t n)
 {
     const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    const enum way way = m == &wr_mapping_default ? BY_DEFAULT : m->cell_count ? BY_TABLE : BY_ANY;
     struct running run = {.sum = sk->sum.value.sum,
                           .rest = sk->sum.value.rest,
                           .min = sk->min.value,
@@ -91,13 +111,13 @@ static size_t count_run(struct weir_sketch *sk, const double *values, size_t n)
     size_t done;
     switch (sk->flags & WR_SK_SHAPE) {
     case 0:
-        done = count_8(sk, m, values, n, &run);
+        done = count_8(sk, way, values, n, &run);
         break;
     case 1:
-        done = count_16(sk, m, values, n, &run);
+        done = count_16(sk, way, values, n, &run);
         break;
     case 2:
-        done = count_32(sk, m, values, n, &run);
+        done = count_32(sk, way, values, n, &run);
         break;
     default: /* a list, fractions, 64 bits: one by one */
         return 0;
@@ -145,7 +165,7 @@ static void prefetch_bins(const struct weir_sketch *sk, double value)
         WR_PREFETCH_W(sk->bins + (size_t)sk->cap * 2);
         return;
     }
-    if (!(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX))
+    if (!wr_is_positive(wr_mapping_bits(value)))
         return;
     const uint32_t at = (uint32_t)wr_index_value(wr_sketch_mapping(sk), value) - (uint32_t)sk->base;
     if (at < sk->cap)

@@ -53,6 +53,11 @@ WEIR_NODISCARD int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, i
 WEIR_NODISCARD int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
                                    const uint64_t *weights, size_t n);
 WEIR_NODISCARD int wr_bins_add_zero(struct weir_sketch *sk, uint64_t weight);
+/*
+ * What was added was not where it is: it may be as far as error from there, relatively to where it
+ * was (infinite: anywhere). weir_sketch_error_bound says so from then on. Errors: WEIR_ENOMEM.
+ */
+WEIR_NODISCARD int wr_bins_inherit(struct weir_sketch *sk, double error);
 WEIR_NODISCARD int wr_bins_end(struct weir_sketch *sk, const struct wr_bins_stats *stats);
 
 /* What sk takes its memory from: for a mapping that it is to have. */

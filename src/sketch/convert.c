@@ -14,6 +14,7 @@
  */
 #include "sketch/bins.h"
 #include "sketch/state.h"
+#include "sketch/view.h"
 
 #include <float.h>
 
@@ -140,6 +141,29 @@ static int add_bins(struct weir_sketch *to, const struct weir_sketch *src, enum 
     return r;
 }
 
+/*
+ * What collapsed in src lies below its highest bin, and is looked for there. Where it comes into
+ * the same bin as the highest it would not be found, so its error becomes one of the whole sketch:
+ * as of a quantile in the bin, up to answer / nearest - 1.
+ */
+static double hidden_collapse(const struct weir_sketch *src, enum wr_sign sign,
+                              const struct route *route)
+{
+    int32_t floor;
+    int32_t lo;
+    int32_t hi;
+    int32_t to_floor = 0;
+    int32_t to_hi = 0;
+    if (!wr_view_floor(src, sign, &floor) ||
+        !wr_bins_range(src, sign == WR_POSITIVE ? WR_BINS_POSITIVE : WR_BINS_NEGATIVE, &lo, &hi) ||
+        (follow(route, floor, &to_floor) && follow(route, hi, &to_hi) && to_floor < to_hi))
+        return 0;
+    const double nearest = sign == WR_POSITIVE ? wr_view_min(src) : -wr_view_max(src);
+    if (!(nearest > 0) || !weir_sketch_is_exact(src))
+        return HUGE_VAL;
+    return fmax(0, wr_view_value(src, floor) / nearest - 1);
+}
+
 /* The lowest bin has what was below it in src, and so it has here. */
 static int keep_collapse(struct weir_sketch *to, const struct weir_sketch *src)
 {
@@ -182,10 +206,13 @@ static int fill(struct weir_sketch *to, const struct weir_sketch *src)
         r = wr_bins_add_zero(to, wr_sketch_zero(src));
     if (r == WEIR_OK)
         r = keep_collapse(to, src);
-    const double inherited = wr_sketch_inherited(src);
+    double error = wr_sketch_inherited(src);
+    error = fmax(error, hidden_collapse(src, WR_POSITIVE, &route));
+    error = fmax(error, hidden_collapse(src, WR_NEGATIVE, &route));
+    if (!route.nests)
+        error = (1 + error) * (1 + route.from->accuracy) - 1;
     if (r == WEIR_OK)
-        r = wr_sketch_inherit(to, route.nests ? inherited
-                                              : (1 + inherited) * (1 + route.from->accuracy) - 1);
+        r = wr_sketch_inherit(to, error);
     copy_exact(to, src);
     return r;
 }

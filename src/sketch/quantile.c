@@ -38,15 +38,17 @@ WR_INLINE enum wr_sign sign_of(const struct wr_pass *p)
 WR_INLINE void enter(struct wr_pass *p)
 {
     const enum wr_end end = p->part == 0 ? WR_END_HIGH : WR_END_LOW;
-    wr_view_run(p->sk, sign_of(p), end, &p->room, &p->walk.run);
+    wr_view_run(p->sk, sign_of(p), end, p->room, &p->walk.run);
     if (p->part == 0)
         wr_walk_from_high(&p->walk);
     else
         wr_walk_from_low(&p->walk);
 }
 
-void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from)
+void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from,
+                   struct wr_view_room *room)
 {
+    p->room = room;
     p->sk = sk;
     p->from = from;
     p->part = 0;
@@ -96,7 +98,9 @@ void wr_spot_of_rank(const struct weir_sketch *sk, uint64_t rank, struct wr_spot
 {
     const bool low = is_nearer_low(sk->weight, rank);
     struct wr_pass p;
-    wr_pass_begin(&p, sk, low ? WR_END_LOW : WR_END_HIGH);
+    struct wr_view_room room;
+    room.used = false;
+    wr_pass_begin(&p, sk, low ? WR_END_LOW : WR_END_HIGH, &room);
     wr_pass_find(&p, low ? rank + 1 : sk->weight - rank, ret_spot);
 }
 
@@ -173,9 +177,11 @@ static void answer(const struct weir_sketch *sk, const struct ask *asks, size_t 
     const double min = wr_view_min(sk);
     const double max = wr_view_max(sk);
     size_t low = 0;
+    struct wr_view_room room;
+    room.used = false;
     if (n && is_nearer_low(sk->weight, asks[0].rank)) {
         struct wr_pass p;
-        wr_pass_begin(&p, sk, WR_END_LOW);
+        wr_pass_begin(&p, sk, WR_END_LOW, &room);
         for (; low < n && is_nearer_low(sk->weight, asks[low].rank); low++) {
             struct wr_spot spot;
             wr_pass_find(&p, asks[low].rank + 1, &spot);
@@ -185,7 +191,7 @@ static void answer(const struct weir_sketch *sk, const struct ask *asks, size_t 
     if (low == n)
         return;
     struct wr_pass p;
-    wr_pass_begin(&p, sk, WR_END_HIGH);
+    wr_pass_begin(&p, sk, WR_END_HIGH, &room);
     for (size_t i = n; i > low; i--) {
         struct wr_spot spot;
         wr_pass_find(&p, sk->weight - asks[i - 1].rank, &spot);

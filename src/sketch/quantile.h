@@ -23,9 +23,11 @@ struct wr_pass {
     unsigned part;       /* 0: the sign at that end, 1: zero, 2: the other sign, 3: past the end */
     uint64_t before;     /* weight of the parts before */
     struct wr_walk walk; /* in parts 0 and 2 */
-    struct wr_view_room room;
+    struct wr_view_room *room;
 };
-void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from);
+/* room: for passes over sk alone, and as long as they last; its used is false at first. */
+void wr_pass_begin(struct wr_pass *p, const struct weir_sketch *sk, enum wr_end from,
+                   struct wr_view_room *room);
 /*
  * The first bin with which the weight passed is at least need: 1..weight of the sketch, not less
  * than the last time. From the low end that is the first bin whose cumulative weight is above

@@ -14,6 +14,7 @@ static uint64_t weight_upto(const struct weir_sketch *sk, enum wr_sign sign, int
 {
     struct wr_view_room room;
     struct wr_run run;
+    room.used = false;
     wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight_upto(&run, index);
 }
@@ -22,6 +23,7 @@ static uint64_t weight_of(const struct weir_sketch *sk, enum wr_sign sign)
 {
     struct wr_view_room room;
     struct wr_run run;
+    room.used = false;
     wr_view_run(sk, sign, WR_END_LOW, &room, &run);
     return wr_run_weight(&run);
 }
@@ -95,8 +97,8 @@ static double error_at(const struct weir_sketch *sk, double q, uint64_t rank)
 {
     struct wr_spot spot;
     wr_spot_of_rank(sk, rank, &spot);
-    if (spot.sign == WR_ZERO)
-        return 0;
+    if (spot.sign == WR_ZERO) /* put there for want of knowing better, if no bound is inherited */
+        return isinf(wr_sketch_inherited(sk)) ? (double)INFINITY : 0;
     const double error = wr_view_error(sk);
     int32_t floor;
     if (!wr_view_floor(sk, spot.sign, &floor) || spot.index > floor)

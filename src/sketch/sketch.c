@@ -441,7 +441,7 @@ static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t w
 static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
 {
     uint64_t total;
-    if (WR_UNLIKELY(!(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+    if (WR_UNLIKELY(!wr_is_positive(wr_mapping_bits(value)) ||
                     wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
                     __builtin_add_overflow(sk->weight, weight, &total)))
         return add_slow(sk, value, weight);
@@ -460,8 +460,7 @@ int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
         weight = WEIR_WEIGHT_ONE;
     if (head->mapping != &wr_mapping_default)
         return add_mapped(sk, value, weight);
-    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
-                    !(value > WR_MAPPING_ZERO_MAX && value <= DBL_MAX) ||
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE || !wr_is_positive(wr_mapping_bits(value)) ||
                     __builtin_add_overflow(sk->weight, weight, &total) ||
                     !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
         return add_slow(sk, value, weight);
@@ -495,21 +494,21 @@ struct merge {
 
 /* Pay for it; nothing of dst's contents is changed. */
 static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
-                         const struct wr_store *neg, struct merge *m)
+                         const struct wr_store *neg, uint64_t total, struct merge *m)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
     m->pos = wr_sketch_take(dst);
-    int r = wr_store_merge_prepare(&m->pos, kind, pos, &m->pos_change);
+    int r = wr_store_merge_prepare(&m->pos, kind, pos, total, &m->pos_change);
     if (r != WEIR_OK || !neg)
         return r;
-    r = wr_store_merge_prepare(&dst->of.rest->neg, kind, neg, &m->neg_change);
+    r = wr_store_merge_prepare(&dst->of.rest->neg, kind, neg, total, &m->neg_change);
     if (r != WEIR_OK)
         wr_store_change_drop(kind, &m->pos_change);
     return r;
 }
 
 /* Bins and zeros of src into dst. */
-static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
+static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src, uint64_t total)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
     const struct wr_store *const neg = wr_sketch_negative(src);
@@ -523,7 +522,7 @@ static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
         const struct wr_store *const pos = wr_sketch_positive(src, &spread);
         int r = dst->flags & WR_SK_LIST ? wr_list_spread(dst) : WEIR_OK;
         if (r == WEIR_OK)
-            r = merge_prepare(dst, pos, neg, &m);
+            r = merge_prepare(dst, pos, neg, total, &m);
         if (r != WEIR_OK)
             return r;
         wr_store_merge_commit(&m.pos, kind, pos, &m.pos_change);
@@ -538,6 +537,14 @@ static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src)
     return WEIR_OK;
 }
 
+/* It has collapsed bins that are not dst's lowest: those of a lesser limit. */
+static bool collapsed_elsewhere(const struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    const struct wr_store *const neg = wr_sketch_negative(src);
+    return src->of.head->max_bins < dst->of.head->max_bins &&
+           (src->flags & WR_SK_COLLAPSED || (neg && neg->collapsed));
+}
+
 int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
@@ -550,11 +557,13 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
-    const int r = merge_bins(dst, src);
+    const int r = merge_bins(dst, src, total);
     if (r != WEIR_OK)
         return r;
     dst->weight = total;
     dst->flags |= src->flags & (WR_SK_LOOSE | WR_SK_DERIVED);
+    if (collapsed_elsewhere(dst, src))
+        dst->flags |= WR_SK_LOOSE;
     merge_exact(dst, src);
     return WEIR_OK;
 }

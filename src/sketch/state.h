@@ -42,8 +42,10 @@ enum {
     WR_SK_LIST = 1 << 3,      /* the block is a list, cap its length */
     WR_SK_COLLAPSED = 1 << 4, /* positive bins were added to the lowest kept */
     WR_SK_REST = 1 << 5,      /* there is a struct wr_rest */
-    WR_SK_LOOSE = 1 << 6,     /* the extremes came with foreign bins, and may lie outside them */
-    WR_SK_DERIVED = 1 << 7,   /* sum, minimum or maximum is derived from bins */
+    /* the extremes came with foreign bins, and may lie outside them; what is collapsed may be so
+     * by a limit that is not this sketch's */
+    WR_SK_LOOSE = 1 << 6,
+    WR_SK_DERIVED = 1 << 7, /* sum, minimum or maximum is derived from bins */
 };
 #define WR_SK_SHAPE (WR_SK_WIDTH | WR_SK_FINE | WR_SK_LIST)
 
@@ -103,6 +105,13 @@ struct wr_rest *wr_sketch_rest(struct weir_sketch *sk);
 double wr_sketch_inherited(const struct weir_sketch *sk);
 /* It is at least this from now on. WEIR_OK or WEIR_ENOMEM. */
 int wr_sketch_inherit(struct weir_sketch *sk, double error);
+
+/* Finite and above WR_MAPPING_ZERO_MAX, from the bits of it: doubles above 0 are in their order. */
+WR_INLINE bool wr_is_positive(uint64_t bits)
+{
+    const uint64_t first = UINT64_C(0x0010000000000001);
+    return bits - first <= UINT64_C(0x7fefffffffffffff) - first;
+}
 
 /* The bin of a magnitude: finite, above WR_MAPPING_ZERO_MAX. */
 WR_INLINE int32_t wr_index_value(const struct weir_mapping *m, double magnitude)

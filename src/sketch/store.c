@@ -9,6 +9,7 @@
  */
 #include "sketch/store.h"
 
+#include "sketch/counters.h"
 #include "sketch/lanes.h"
 
 #define LINE WR_STORE_LINE
@@ -140,111 +141,6 @@ static void widen(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t s
     default: /* narrowing: no caller does */
         WR_ASSERT(false);
     }
-}
-
-/* dst[i] += src[i] << scale; every sum fits. */
-WR_INLINE void add_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
-                        size_t n, unsigned scale)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
-        wr_counter_put(dst, dst_width, i, wr_counter_get(dst, dst_width, i) + c);
-    }
-}
-
-/* The greatest dst[i] + (src[i] << scale). */
-WR_INLINE uint64_t peak_loop(const uint8_t *dst, uint8_t dst_width, const uint8_t *src,
-                             uint8_t src_width, size_t n, unsigned scale)
-{
-    uint64_t peak = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t c = wr_counter_get(src, src_width, i) << scale;
-        const uint64_t sum = wr_counter_get(dst, dst_width, i) + c;
-        if (sum > peak)
-            peak = sum;
-    }
-    return peak;
-}
-
-/* As add_loop, n counters of one width, words first. */
-static void add_lanes(uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
-{
-    const uint64_t tops = wr_lanes_tops(width);
-    const size_t step = 8u >> width;
-    size_t i = 0;
-    for (; i + step <= n; i += step) {
-        uint64_t a;
-        uint64_t b;
-        memcpy(&a, dst + (i << width), sizeof a);
-        memcpy(&b, src + (i << width), sizeof b);
-        a = wr_lanes_add(a, b, tops);
-        memcpy(dst + (i << width), &a, sizeof a);
-    }
-    for (; i < n; i++)
-        wr_counter_put(dst, width, i,
-                       wr_counter_get(dst, width, i) + wr_counter_get(src, width, i));
-}
-
-/* Would add_lanes overflow a counter? */
-static bool lanes_overflow(const uint8_t *dst, const uint8_t *src, uint8_t width, size_t n)
-{
-    const uint64_t tops = wr_lanes_tops(width);
-    const size_t step = 8u >> width;
-    uint64_t over = 0;
-    size_t i = 0;
-    for (; i + step <= n; i += step) {
-        uint64_t a;
-        uint64_t b;
-        memcpy(&a, dst + (i << width), sizeof a);
-        memcpy(&b, src + (i << width), sizeof b);
-        over |= wr_lanes_over(a, b, wr_lanes_add(a, b, tops), tops);
-    }
-    for (; i < n && width < 3; i++) {
-        const uint64_t sum = wr_counter_get(dst, width, i) + wr_counter_get(src, width, i);
-        over |= sum >> (8u << width);
-    }
-    return over != 0;
-}
-
-static void add_counters(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
-                         size_t n, unsigned scale)
-{
-    if (dst_width == src_width && !scale) {
-        add_lanes(dst, src, dst_width, n);
-        return;
-    }
-    switch (WIDTHS(dst_width, src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        add_loop(dst, d, src, s, n, scale);                                                        \
-        return;
-        EACH_WIDTHS(X)
-#undef X
-    default:
-        WR_ASSERT(false);
-    }
-}
-
-/* dst is at least as wide. */
-static bool sums_fit(const uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
-                     size_t n, unsigned scale)
-{
-    uint64_t peak = UINT64_MAX;
-    if (dst_width == 3)
-        return true; /* the total fits 64 bits */
-    if (dst_width == src_width && !scale)
-        return !lanes_overflow(dst, src, dst_width, n);
-    switch (WIDTHS(dst_width, src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        peak = peak_loop(dst, d, src, s, n, scale);                                                \
-        break;
-        EACH_WIDTHS(X)
-#undef X
-    default:
-        WR_ASSERT(false);
-    }
-    return !(peak >> (8u << dst_width));
 }
 
 uint8_t wr_store_size(uint32_t bytes)
@@ -457,25 +353,43 @@ static uint64_t merged_peak(const struct wr_store *dst, bool any, int32_t dst_lo
     return peak > low ? peak : low;
 }
 
-/* dst as it is can take src, whose used bins are [lo, hi]. */
-static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_t lo, int32_t hi)
+/* The counters of src's bins [lo, hi], and those of dst, which covers them. */
+static struct wr_counters_pair pair_of(const struct wr_store *dst, const struct wr_store *src,
+                                       int32_t lo, int32_t hi)
+{
+    return (struct wr_counters_pair){.dst = counter_of(dst, lo),
+                                     .src = counter_of(src, lo),
+                                     .n = (size_t)above(hi, lo) + 1,
+                                     .dst_width = dst->width,
+                                     .src_width = src->width,
+                                     .scale = (uint8_t)(src->shift - dst->shift)};
+}
+
+/* dst as it is can take src, whose used bins are [lo, hi]. total: of the weight of both. */
+static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_t lo, int32_t hi,
+                  uint64_t total)
 {
     if (!dst->cap || dst->width < src->width || dst->shift > src->shift || lo < dst->base ||
         hi > dst->base + (int32_t)(dst->cap - 1))
         return false;
-    return sums_fit(counter_of(dst, lo), dst->width, counter_of(src, lo), src->width,
-                    (size_t)above(hi, lo) + 1, (unsigned)src->shift - dst->shift);
+    if (dst->width == 3 || !(total >> dst->shift >> (8u << dst->width)))
+        return true; /* not even all in one bin would be too much */
+    const struct wr_counters_pair p = pair_of(dst, src, lo, hi);
+    return wr_counters_fit(&p);
 }
 
 int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,
-                           const struct wr_store *src, struct wr_store_change *ret_change)
+                           const struct wr_store *src, uint64_t total,
+                           struct wr_store_change *ret_change)
 {
-    struct wr_store_change ch = {.none = true};
+    struct wr_store_change ch = {.none = true, .floor = INT32_MIN};
     int32_t src_lo;
     int32_t src_hi;
-    if (!src || !wr_store_used(src, &src_lo, &src_hi) || takes(dst, src, src_lo, src_hi)) {
-        ch.floor = INT32_MIN; /* inside the array nothing is below it */
-        *ret_change = ch;
+    ch.any = src && wr_store_used(src, &src_lo, &src_hi);
+    ch.src_lo = ch.any ? src_lo : 0;
+    ch.src_hi = ch.any ? src_hi : 0;
+    if (!ch.any || takes(dst, src, src_lo, src_hi, total)) {
+        *ret_change = ch; /* inside the array nothing is below the floor */
         return WEIR_OK;
     }
     int32_t lo = src_lo;
@@ -508,22 +422,30 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kin
 void wr_store_merge_commit(struct wr_store *dst, const struct wr_kind *kind,
                            const struct wr_store *src, const struct wr_store_change *change)
 {
-    int32_t lo;
-    int32_t hi;
-    if (!src || !wr_store_used(src, &lo, &hi))
+    int32_t lo = change->src_lo;
+    const int32_t hi = change->src_hi;
+    if (!change->any)
         return;
     if (!change->none)
         relayout(dst, kind, change);
     dst->collapsed |= src->collapsed;
     const unsigned scale = (unsigned)src->shift - dst->shift;
-    for (; lo <= hi && lo < change->floor; lo++) {
+    const size_t n = (size_t)above(hi, lo) + 1;
+    const size_t folds = lo >= change->floor             ? 0
+                         : above(change->floor, lo) >= n ? n
+                                                         : above(change->floor, lo);
+    if (folds) {
+        uint64_t low = 0;
+        for (size_t at = 0; at < folds; at++)
+            low += wr_counter_get(counter_of(src, lo), src->width, at) << scale;
         const size_t at = above(change->floor, dst->base);
-        wr_counter_put(dst->bins, dst->width, at,
-                       wr_counter_get(dst->bins, dst->width, at) + (get(src, lo) << scale));
+        wr_counter_put(dst->bins, dst->width, at, wr_counter_get(dst->bins, dst->width, at) + low);
     }
-    if (lo <= hi)
-        add_counters(counter_of(dst, lo), dst->width, counter_of(src, lo), src->width,
-                     (size_t)above(hi, lo) + 1, scale);
+    if (folds == n)
+        return;
+    lo = (int32_t)((uint32_t)lo + (uint32_t)folds);
+    const struct wr_counters_pair p = pair_of(dst, src, lo, hi);
+    wr_counters_add(&p);
 }
 
 void wr_store_change_drop(const struct wr_kind *kind, struct wr_store_change *change)

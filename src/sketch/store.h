@@ -82,6 +82,9 @@ struct wr_store_change {
     int32_t floor; /* what is below goes into this bin */
     uint8_t width;
     uint8_t shift;
+    int32_t src_lo; /* of a merge: the used bins of src, if any */
+    int32_t src_hi;
+    bool any;
     bool none;      /* nothing to do */
     bool collapsed; /* something is below floor */
 };
@@ -158,9 +161,11 @@ uint64_t wr_store_weight_at(const struct wr_store *st, int32_t index);
 /* Sum over the counters. */
 uint64_t wr_store_weight(const struct wr_store *st);
 
-/* src may be NULL: nothing to add. WEIR_OK or WEIR_ENOMEM. */
+/* src may be NULL: nothing to add. total is at least the weight of both, in units of 2^-20.
+ * WEIR_OK or WEIR_ENOMEM. */
 int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,
-                           const struct wr_store *src, struct wr_store_change *ret_change);
+                           const struct wr_store *src, uint64_t total,
+                           struct wr_store_change *ret_change);
 void wr_store_merge_commit(struct wr_store *dst, const struct wr_kind *kind,
                            const struct wr_store *src, const struct wr_store_change *change);
 /* Instead of commit. */

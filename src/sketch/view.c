@@ -11,8 +11,7 @@
 /* Nanoseconds that are binned as such are answered in seconds. */
 static double to_answer(const struct weir_sketch *sk, double v)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
-    return kind->head.grid == WEIR_GRID_NS && kind->head.mapping->kind != WEIR_MAPPING_BASE2
+    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
                ? v / 1e9
                : v;
 }
@@ -25,6 +24,11 @@ double wr_view_value(const struct weir_sketch *sk, int32_t index)
 double wr_view_lower(const struct weir_sketch *sk, int32_t index)
 {
     return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
+}
+
+double wr_view_upper(const struct weir_sketch *sk, int32_t index)
+{
+    return wr_view_lower(sk, index < INT32_MAX ? index + 1 : index); /* that is past all doubles */
 }
 
 static double answer_of(const struct weir_sketch *sk, const union wr_extreme *x)
@@ -42,25 +46,51 @@ double wr_view_max(const struct weir_sketch *sk)
     return answer_of(sk, &sk->max);
 }
 
-void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret)
+/* The lowest and highest bin of a list: those of the extremes, where they are its own and cost no
+ * logarithm. false: it is empty. */
+static bool list_range(const struct weir_sketch *sk, int32_t *ret_lo, int32_t *ret_hi)
+{
+    if (sk->flags & WR_SK_LOOSE || wr_sketch_mapping(sk) != &wr_mapping_default ||
+        !wr_view_is(sk, &sk->min, WR_POSITIVE))
+        return wr_list_range(sk, ret_lo, ret_hi);
+    return wr_sketch_place(sk, &sk->min, ret_lo) == WR_POSITIVE &&
+           wr_sketch_place(sk, &sk->max, ret_hi) == WR_POSITIVE && sk->cap != 0;
+}
+
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room)
 {
     uint8_t *const counters = (uint8_t *)room->counters;
-    *ret = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
+    room->used = true;
+    room->run = (struct wr_run){.bins = counters, .shift = WR_STORE_SHIFT};
     int32_t lo;
     int32_t hi;
-    if (!wr_list_range(sk, &lo, &hi))
+    if (!list_range(sk, &lo, &hi))
         return;
     const uint32_t less = (uint32_t)lo - (uint32_t)sk->base;
-    ret->base = lo;
-    ret->end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
-    memset(counters, 0, ret->end);
-    for (size_t k = 0; k < sk->cap; k++)
-        counters[wr_list_at(sk, k) - less]++;
+    room->run.base = lo;
+    room->run.end = ((uint32_t)hi - (uint32_t)lo + WR_WALK_LINE) / WR_WALK_LINE * WR_WALK_LINE;
+    memset(counters, 0, room->run.end);
+    const uint8_t *const list = sk->bins; /* a counter is a byte: it could be any of sk's */
+    const uint32_t n = sk->cap;
+    for (uint32_t k = 0; k < n; k++) {
+        uint16_t offset;
+        memcpy(&offset, list + (size_t)k * 2, sizeof offset);
+        counters[offset - less]++;
+    }
 }
 
 double wr_view_error(const struct weir_sketch *sk)
 {
     return (1 + wr_sketch_mapping(sk)->accuracy) * (1 + wr_sketch_inherited(sk)) - 1;
+}
+
+/* The extreme nearer to zero lies below all bins of its sign, so that one was collapsed; the bytes
+ * that a sketch came from do not say so otherwise. */
+static bool is_below(const struct weir_sketch *sk, enum wr_sign sign, int32_t lo)
+{
+    int32_t least;
+    return !(sk->flags & WR_SK_LOOSE) &&
+           wr_sketch_place(sk, wr_view_extreme(sk, sign, WR_END_LOW), &least) == sign && least < lo;
 }
 
 bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index)
@@ -71,12 +101,11 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
     const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
     int32_t lo;
     int32_t hi;
-    if (!st || !st->collapsed || !wr_store_used(st, &lo, &hi))
+    if (!st || !wr_store_used(st, &lo, &hi) || !(st->collapsed || is_below(sk, sign, lo)))
         return false;
-    /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
-     * a sketch whose limit is not known, but which had two bins at least. */
-    const bool own = (uint32_t)(hi - lo) + 1 == wr_sketch_kind(sk)->head.max_bins;
-    *ret_index = own || lo == hi ? lo : hi - 1;
+    /* What collapsed here is in the lowest bin. What came from elsewhere can be higher up, but not
+     * in the highest bin: the least limit is two. */
+    *ret_index = sk->flags & WR_SK_LOOSE && lo < hi ? hi - 1 : lo;
     return true;
 }
 
@@ -94,8 +123,10 @@ static int64_t whole_ns(double v)
 
 enum wr_sign wr_view_place(const struct weir_sketch *sk, double v, int32_t *ret_index)
 {
-    const union wr_extreme x = wr_sketch_grid(sk) == WEIR_GRID_NS
-                                   ? (union wr_extreme){.ns = whole_ns(v)}
-                                   : (union wr_extreme){.value = v};
+    union wr_extreme x;
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS)
+        x.ns = whole_ns(v);
+    else
+        x.value = v;
     return wr_sketch_place(sk, &x, ret_index);
 }

@@ -21,19 +21,21 @@ WR_INLINE const union wr_extreme *wr_view_extreme(const struct weir_sketch *sk, 
 }
 
 /* Whether an extreme is of a sign. */
-WR_INLINE bool wr_view_is(const struct wr_kind *kind, const union wr_extreme *x, enum wr_sign sign)
+WR_INLINE bool wr_view_is(const struct weir_sketch *sk, const union wr_extreme *x,
+                          enum wr_sign sign)
 {
-    if (kind->head.grid == WEIR_GRID_NS)
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS)
         return sign == WR_POSITIVE && x->ns > 0;
     return (sign == WR_POSITIVE ? x->value : -x->value) > WR_MAPPING_ZERO_MAX;
 }
 
 /* From the line of an extreme's bin on, if that is in the block. For the default mapping. */
-WR_INLINE void wr_view_narrow(const struct wr_kind *kind, const union wr_extreme *x,
+WR_INLINE void wr_view_narrow(const struct weir_sketch *sk, const union wr_extreme *x,
                               enum wr_end end, struct wr_run *run)
 {
-    const int32_t index = kind->head.grid == WEIR_GRID_NS ? wr_mapping_index_ns(x->ns)
-                                                          : wr_mapping_index_value(fabs(x->value));
+    const int32_t index = wr_sketch_grid(sk) == WEIR_GRID_NS
+                              ? wr_mapping_index_ns(x->ns)
+                              : wr_mapping_index_value(fabs(x->value));
     const uint32_t at = (uint32_t)index - (uint32_t)run->base;
     const uint32_t byte = at << run->width;
     const uint32_t line = byte & ~(WR_WALK_LINE - 1);
@@ -45,12 +47,13 @@ WR_INLINE void wr_view_narrow(const struct wr_kind *kind, const union wr_extreme
         run->begin = line;
 }
 
-/* Memory to spread a list out in: whole lines. */
+/* Memory to spread a list out in, once for all who look. */
 struct wr_view_room {
-    uint64_t counters[WR_LIST_SPAN / sizeof(uint64_t)];
+    bool used; /* false before its first use */
+    struct wr_run run;
+    uint64_t counters[WR_LIST_SPAN / sizeof(uint64_t)]; /* whole lines */
 };
-/* Where the positive samples of a list lie, once spread out as counters. */
-void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, struct wr_run *ret);
+void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room);
 
 /*
  * Where the counters of a sign lie, for a walk from that end: narrowed to the extreme where that
@@ -59,7 +62,6 @@ void wr_view_spread(const struct weir_sketch *sk, struct wr_view_room *room, str
 WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
                                 struct wr_run *ret)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
     const bool loose = (sk->flags & WR_SK_LOOSE) != 0;
     ret->bins = NULL;
     ret->base = 0;
@@ -67,7 +69,7 @@ WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign,
     ret->end = 0;
     ret->width = 0;
     ret->shift = WR_STORE_SHIFT;
-    if (!loose && !wr_view_is(kind, wr_view_extreme(sk, sign, WR_END_HIGH), sign))
+    if (!loose && !wr_view_is(sk, wr_view_extreme(sk, sign, WR_END_HIGH), sign))
         return;
     if (sign == WR_POSITIVE) {
         ret->bins = sk->bins;
@@ -86,18 +88,21 @@ WR_INLINE void wr_view_counters(const struct weir_sketch *sk, enum wr_sign sign,
         ret->shift = neg->shift;
     }
     const union wr_extreme *const x = wr_view_extreme(sk, sign, from);
-    if (!loose && kind->head.mapping == &wr_mapping_default && wr_view_is(kind, x, sign))
-        wr_view_narrow(kind, x, from, ret);
+    if (!loose && wr_sketch_mapping(sk) == &wr_mapping_default && wr_view_is(sk, x, sign))
+        wr_view_narrow(sk, x, from, ret);
 }
 
 /* The same of any sketch; room is for a list. */
 WR_INLINE void wr_view_run(const struct weir_sketch *sk, enum wr_sign sign, enum wr_end from,
                            struct wr_view_room *room, struct wr_run *ret)
 {
-    if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
-        wr_view_spread(sk, room, ret);
-    else
+    if (sign != WR_POSITIVE || !(sk->flags & WR_SK_LIST)) {
         wr_view_counters(sk, sign, from, ret);
+        return;
+    }
+    if (!room->used)
+        wr_view_spread(sk, room);
+    *ret = room->run;
 }
 
 /* The bin that holds what a collapse moved up, of a sign that is used; false: none can be. */
@@ -106,8 +111,9 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
 /* Extremes of a sketch that is not empty. */
 double wr_view_min(const struct weir_sketch *sk);
 double wr_view_max(const struct weir_sketch *sk);
-/* A bound, and the answer, of a bin of positive values. */
+/* The bounds, and the answer, of a bin of positive values. */
 double wr_view_lower(const struct weir_sketch *sk, int32_t index);
+double wr_view_upper(const struct weir_sketch *sk, int32_t index);
 double wr_view_value(const struct weir_sketch *sk, int32_t index);
 /* How far the answer of a bin may be from what is in it, relatively, collapse apart. */
 double wr_view_error(const struct weir_sketch *sk);

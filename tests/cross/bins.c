@@ -211,6 +211,33 @@ static void digest_kinds(struct digest *d)
     }
 }
 
+static void digest_quantiles(struct digest *d, const struct weir_sketch *sk)
+{
+    for (int q = 0; q <= 20; q++) {
+        double v = 0;
+        if (weir_sketch_quantile(sk, q / 20.0, &v) != WEIR_OK)
+            fail("quantile", "");
+        mix_double(d, v);
+    }
+}
+
+/* Bins that move to another kind of mapping. */
+static void digest_converted(struct digest *d, const struct weir_sketch *src, int round)
+{
+    struct weir_mapping *m;
+    if (weir_mapping_new(NULL, WEIR_MAPPING_LOG + (uint32_t)round % 5, 1.03, 0.5, &m) != WEIR_OK)
+        exit(1);
+    const struct weir_sketch_opts o = {
+        .struct_size = sizeof o, .grid = weir_sketch_grid(src), .max_bins = 4000, .mapping = m};
+    struct weir_sketch *sk;
+    if (weir_sketch_new(&o, &sk) != WEIR_OK || weir_sketch_convert(sk, src) != WEIR_OK)
+        exit(1);
+    mix(d, weir_sketch_bins_weight(sk));
+    digest_quantiles(d, sk);
+    weir_sketch_free(sk);
+    weir_mapping_unref(m);
+}
+
 /* Random histories: every width of counter, fractional weights, merges, quantiles. */
 static void digest_sketches(struct digest *d)
 {
@@ -233,12 +260,8 @@ static void digest_sketches(struct digest *d)
             fail("encode", "");
         for (size_t i = 0; i < n; i++)
             mix(d, form[i]);
-        for (int q = 0; q <= 20; q++) {
-            double v = 0;
-            if (weir_sketch_quantile(a, q / 20.0, &v) != WEIR_OK)
-                fail("quantile", "");
-            mix_double(d, v);
-        }
+        digest_quantiles(d, a);
+        digest_converted(d, a, round);
         weir_sketch_free(a);
         weir_sketch_free(b);
     }

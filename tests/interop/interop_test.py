@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from weirtest.http import Tee
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(run.SOURCE, "build", "interop")
 VISITS, FAIL_EVERY = 240, 12
+GO_LEAST = (1, 26)  # go-datadog/go.mod
 
 
 def installed(name, lock_files, install):
@@ -83,6 +85,36 @@ def python_client():
     return installed("python-datadog", [requirements], install)
 
 
+def go_program():
+    """A Go that the module's first line allows: of the PATH, else the one that PyPI has."""
+    found = shutil.which("go")
+    if found:
+        version = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True,
+                                 env=dict(os.environ, GOTOOLCHAIN="local")).stdout.strip()
+        numbers = re.match(r"go(\d+)\.(\d+)", version)
+        if numbers and tuple(map(int, numbers.groups())) >= GO_LEAST:
+            return found
+    lock = os.path.join(HERE, "go-datadog", "requirements.txt")
+
+    def install(folder):
+        install_step([sys.executable, "-m", "venv", folder], folder, "python3-venv")
+        install_step([os.path.join(folder, "bin", "pip"), "install", "--disable-pip-version-check", "--quiet",
+                      "--requirement", lock], folder, "Go %d.%d or later" % GO_LEAST)
+    return os.path.join(installed("go", [lock], install), "bin", "go")
+
+
+def go_client():
+    source = os.path.join(HERE, "go-datadog")
+    locks = [os.path.join(source, f) for f in ("go.mod", "go.sum", "main.go")]
+
+    def install(folder):
+        go = go_program()
+        install_step([go, "build", "-C", source, "-mod=readonly", "-trimpath", "-o", os.path.join(folder, "shop"), "."],
+                     folder, "dd-trace-go")
+    os.environ["GOTOOLCHAIN"] = "local"
+    return os.path.join(installed("go-datadog", locks, install), "shop")
+
+
 def client_command(client, folder, tee):
     """(command, environment, working folder) of the service under this client."""
     address = tee.address
@@ -100,6 +132,8 @@ def client_command(client, folder, tee):
             datadog["DD_TRACE_API_VERSION"] = "v0.4"  # v0.5 is what it takes by itself
         program = [os.path.join(venv, "bin", "ddtrace-run"), os.path.join(venv, "bin", "python")]
         return program + [os.path.join(HERE, "app.py")], datadog, folder
+    if client.startswith("datadog-go"):
+        return [go_client()], datadog, folder  # by what /info offers
     if client.startswith("otel-js"):
         modules = node_client("node-otel")
         otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SERVICE_NAME": "shop",
@@ -114,6 +148,8 @@ def client_command(client, folder, tee):
 def route_of(client):
     if client.startswith("otel"):
         return "/v1/traces"
+    if "v1" in client:
+        return "/v1.0/traces"
     return "/v0.4/traces" if "v04" in client else "/v0.5/traces"
 
 

@@ -28,7 +28,7 @@ struct model {
 static const struct weir_mapping *random_mapping(struct t_rng *r)
 {
     struct weir_mapping *m = NULL;
-    switch (t_below(r, 6)) {
+    switch (t_below(r, 8)) {
     case 0:
         T_OK(weir_mapping_log(NULL, 0.01, &m));
         break;
@@ -40,6 +40,10 @@ static const struct weir_mapping *random_mapping(struct t_rng *r)
         break;
     case 3:
         T_OK(weir_mapping_base2(NULL, (int32_t)t_below(r, 11) - 4, &m));
+        break;
+    case 4: /* an interpolated one */
+        T_OK(weir_mapping_new(NULL, WEIR_MAPPING_LINEAR + (uint32_t)t_below(r, 4),
+                              1.001 + t_unit(r) * 0.1, 0, &m));
         break;
     default:
         break; /* the default one */
@@ -229,6 +233,17 @@ static bool has_collapsed(const struct weir_sketch *sk)
     return false;
 }
 
+/* Put what sk holds into a sketch of another mapping, as values: it takes the place of m's. */
+static void convert(struct model *m, struct t_rng *r, const struct weir_sketch *sk)
+{
+    const struct weir_mapping *const mapping = random_mapping(r);
+    const struct weir_sketch_opts o = {
+        .struct_size = sizeof o, .max_bins = t_below(r, 2) ? 32768 : 60, .mapping = mapping};
+    T_OK(weir_sketch_new(&o, &m->sk));
+    weir_mapping_unref(mapping);
+    T_OK(weir_sketch_convert(m->sk, sk));
+}
+
 #define ROUNDS 600
 
 TEST(an_answer_is_within_its_bound_and_a_rank_within_its_bin)
@@ -241,6 +256,58 @@ TEST(an_answer_is_within_its_bound_and_a_rank_within_its_bin)
         check_bounds(m, &r, &seen);
         if (!has_collapsed(m->sk))
             check_ranks(m, &r);
+        weir_sketch_free(m->sk);
+    }
+    free(m);
+    T_TRUE(seen.own > 1000 && seen.collapsed > 300 && seen.infinite > 300);
+}
+
+TEST(an_answer_is_within_its_bound_after_conversions)
+{
+    struct t_rng r = t_rng(t_seed() + 1);
+    struct model *const m = malloc(sizeof *m);
+    struct seen seen = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        fill(m, &r);
+        for (uint64_t times = t_below(&r, 2) + 1; times > 0; times--) {
+            struct weir_sketch *const old = m->sk;
+            convert(m, &r, old);
+            weir_sketch_free(old);
+            check_bounds(m, &r, &seen);
+        }
+        weir_sketch_free(m->sk);
+    }
+    free(m);
+    T_TRUE(seen.own > 1000 && seen.collapsed > 300 && seen.infinite > 300);
+}
+
+/* Merge another one, of fewer bins, with samples of its own. */
+static void merge_another(struct model *m, struct t_rng *r)
+{
+    const struct weir_sketch_opts o = {.struct_size = sizeof o,
+                                       .grid = weir_sketch_grid(m->sk),
+                                       .max_bins = (uint32_t)t_below(r, 30) + 2,
+                                       .mapping = weir_sketch_mapping(m->sk)};
+    struct weir_sketch *const into = m->sk;
+    T_OK(weir_sketch_new(&o, &m->sk));
+    const enum shape shape = (enum shape)t_below(r, SHAPES);
+    for (size_t n = t_below(r, SAMPLES_MAX - m->n + 1); n > 0; n--)
+        record(m, r, shape);
+    T_OK(weir_sketch_merge(into, m->sk));
+    weir_sketch_free(m->sk);
+    m->sk = into;
+    qsort(m->s, m->n, sizeof m->s[0], by_value);
+}
+
+TEST(an_answer_is_within_its_bound_after_merging_what_collapsed)
+{
+    struct t_rng r = t_rng(t_seed() + 2);
+    struct model *const m = malloc(sizeof *m);
+    struct seen seen = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        fill(m, &r);
+        merge_another(m, &r);
+        check_bounds(m, &r, &seen);
         weir_sketch_free(m->sk);
     }
     free(m);

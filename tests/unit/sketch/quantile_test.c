@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "sketch/bins.h"
 #include "sketch/walk.h"
 
 /* A sketch of values, in a mapping; values ends where n says. */
@@ -39,21 +40,21 @@ static struct weir_sketch *of(const double *values, size_t n)
 
 static double by(const struct weir_sketch *sk, uint32_t rule, double q)
 {
-    double v = NAN;
+    double v = nan("");
     T_OK(weir_sketch_quantile_by(sk, rule, q, &v));
     return v;
 }
 
 static double rank_of(const struct weir_sketch *sk, double v)
 {
-    double fraction = NAN;
+    double fraction = nan("");
     T_OK(weir_sketch_rank(sk, v, &fraction));
     return fraction;
 }
 
 static double bound_of(const struct weir_sketch *sk, double q)
 {
-    double bound = NAN;
+    double bound = nan("");
     T_OK(weir_sketch_error_bound(sk, q, &bound));
     return bound;
 }
@@ -77,7 +78,9 @@ static struct weir_mapping *mapping_named(const char *name)
     struct weir_mapping *m;
     if (strncmp(name, "log ", 4) == 0)
         return log_mapping(strtod(name + 4, NULL));
-    if (strncmp(name, "base2 ", 6) == 0)
+    if (strncmp(name, "cubic", 5) == 0) /* as sketches-java rounds gamma */
+        T_OK(weir_mapping_new(NULL, WEIR_MAPPING_CUBIC, 0x1.051ede9e7f1c2p+0, 0, &m));
+    else if (strncmp(name, "base2 ", 6) == 0)
         T_OK(weir_mapping_base2(NULL, (int32_t)strtod(name + 6, NULL), &m));
     else if (strcmp(name, "agent") == 0)
         T_OK(weir_mapping_new(NULL, WEIR_MAPPING_LOG, 1.015625, 1338.5, &m));
@@ -192,11 +195,56 @@ TEST(the_greatest_total_has_its_quantiles_by_every_rule)
     weir_sketch_free(sk);
 }
 
+/* A sketch of foreign bins, which may be any. */
+static struct weir_sketch *of_bins(struct weir_mapping *m, const int32_t *indices, size_t n)
+{
+    const struct wr_bins_stats none = {0};
+    struct weir_sketch *const sk = make(m, 0);
+    T_OK(wr_bins_begin(sk, weir_sketch_mapping(sk)));
+    for (size_t i = 0; i < n; i++) {
+        T_OK(wr_bins_add(sk, WR_BINS_POSITIVE, indices[i], 2 * ONE));
+        T_OK(wr_bins_add(sk, WR_BINS_NEGATIVE, indices[i], 3 * ONE));
+    }
+    T_OK(wr_bins_end(sk, &none));
+    return sk;
+}
+
+static void count_bin(void *ctx, double lower, double upper, uint64_t weight)
+{
+    T_TRUE(lower <= upper && weight > 0);
+    ++*(unsigned *)ctx;
+}
+
+TEST(foreign_bins_past_all_doubles_have_finite_answers)
+{
+    static const int32_t indices[][2] = {{INT32_MIN, INT32_MIN + 1},
+                                         {-2000000000, -1999999999},
+                                         {-70000, -69999},
+                                         {-200, 200},
+                                         {70000, 70001},
+                                         {INT32_MAX - 1, INT32_MAX}};
+    static const char *const mappings[] = {"log 0.01", "base2 0", "base2 6", "agent", "cubic"};
+    for (size_t k = 0; k < sizeof indices / sizeof indices[0]; k++)
+        for (size_t j = 0; j < sizeof mappings / sizeof mappings[0]; j++) {
+            struct weir_sketch *const sk = of_bins(mapping_named(mappings[j]), indices[k], 2);
+            unsigned bins = 0;
+            weir_sketch_bins(sk, count_bin, &bins);
+            T_EQ_U64(bins, 4);
+            for (int i = 0; i <= 20; i++) {
+                for (uint32_t rule = 0; rule <= WEIR_QUANTILE_PROMETHEUS; rule++)
+                    T_TRUE(isfinite(by(sk, rule, i / 20.0)));
+                T_TRUE(bound_of(sk, i / 20.0) >= 0);
+                const double fraction = rank_of(sk, by(sk, 0, i / 20.0));
+                T_TRUE(fraction > 0 && fraction <= 1);
+            }
+            weir_sketch_free(sk);
+        }
+}
+
 /* --- quantiles.tsv --- */
 
 struct dataset {
     const char *name;
-    double alpha;
     int from; /* integers from..to; 0..0: values */
     int to;
     double values[8];
@@ -204,14 +252,14 @@ struct dataset {
 };
 
 static const struct dataset DATASETS[] = {
-    {.name = "uniform 1..100", .alpha = 0.01, .from = 1, .to = 100},
-    {.name = "integers -3..3", .alpha = 0.01, .from = -3, .to = 3},
-    {.name = "{-2,-1}", .alpha = 0.01, .values = {-2, -1}, .n = 2},
-    {.name = "exact-summary {-1} merged with {-2}", .alpha = 0.01, .values = {-1, -2}, .n = 2},
-    {.name = "{1,2,3,4}", .alpha = 0.01, .from = 1, .to = 4},
-    {.name = "{-1,-2,-3,-4}", .alpha = 0.01, .from = -4, .to = -1},
-    {.name = "single value 1234", .alpha = 0.01, .from = 1234, .to = 1234},
-    {.name = "{-20,-2,0,0,2,20}", .alpha = 0.01, .values = {-20, -2, 0, 0, 2, 20}, .n = 6},
+    {.name = "uniform 1..100", .from = 1, .to = 100},
+    {.name = "integers -3..3", .from = -3, .to = 3},
+    {.name = "{-2,-1}", .values = {-2, -1}, .n = 2},
+    {.name = "exact-summary {-1} merged with {-2}", .values = {-1, -2}, .n = 2},
+    {.name = "{1,2,3,4}", .from = 1, .to = 4},
+    {.name = "{-1,-2,-3,-4}", .from = -4, .to = -1},
+    {.name = "single value 1234", .from = 1234, .to = 1234},
+    {.name = "{-20,-2,0,0,2,20}", .values = {-20, -2, 0, 0, 2, 20}, .n = 6},
 };
 
 static const struct dataset *dataset_named(const char *name)
@@ -222,9 +270,10 @@ static const struct dataset *dataset_named(const char *name)
     return NULL;
 }
 
-static struct weir_sketch *of_dataset(const struct dataset *d)
+static struct weir_sketch *of_dataset(const struct dataset *d, const char *mapping)
 {
-    struct weir_sketch *const sk = make(log_mapping(d->alpha), 0);
+    struct weir_sketch *const sk =
+        make(*mapping == 'c' ? mapping_named("cubic") : log_mapping(0.01), 0);
     for (size_t i = 0; i < d->n; i++)
         T_OK(weir_sketch_add(sk, d->values[i], 0));
     for (int i = d->from; d->to != 0 && i <= d->to; i++)
@@ -288,9 +337,9 @@ static enum checked check_quantile_row(char *row)
         return LATTICE;
     }
     const struct dataset *const d = dataset_named(name);
-    if (!d || strncmp(mapping, "log", 3) != 0)
+    if (!d)
         return ELSEWHERE;
-    struct weir_sketch *const sk = of_dataset(d);
+    struct weir_sketch *const sk = of_dataset(d, mapping);
     if (strcmp(rule, "java") == 0)
         T_NEAR(by(sk, WEIR_QUANTILE_JAVA, q), want, 1e-9);
     else if (strncmp(rule, "sketches-go", 11) == 0)
@@ -319,7 +368,7 @@ static void check_quantile_file(const char *path)
         if (*row != '#')
             counts[check_quantile_row(row)]++;
     free(text);
-    T_EQ_U64(counts[ANSWER], 41);
+    T_EQ_U64(counts[ANSWER], 48);
     T_EQ_U64(counts[LATTICE], 12);
 }
 
@@ -398,6 +447,70 @@ TEST(the_lowest_bins_collapse_and_the_top_stays_true)
     T_EQ_DBL(by(sk, WEIR_QUANTILE_JAVA, 0.5),
              weir_mapping_value(weir_sketch_mapping(sk), top - 2047));
     weir_sketch_free(sk);
+}
+
+struct bins {
+    size_t n;
+    uint64_t weights[16];
+    double lowers[16];
+};
+
+static void take_bin(void *ctx, double lower, double upper, uint64_t weight)
+{
+    struct bins *const b = ctx;
+    T_TRUE(lower < upper && b->n < 16);
+    b->lowers[b->n] = lower;
+    b->weights[b->n++] = weight;
+}
+
+TEST(a_limit_of_8_holds_each_count_at_the_highest_8_bins_in_any_order)
+{
+    struct t_rng r = t_rng(t_seed() + 3);
+    int32_t order[41];
+    for (int i = 0; i < 41; i++)
+        order[i] = i - 20;
+    for (int round = 0; round < 20; round++) {
+        struct weir_sketch *const sk = make(log_mapping(0.01), 8);
+        const struct weir_mapping *const m = weir_sketch_mapping(sk);
+        for (size_t i = 41; i > 0; i--) {
+            const size_t at = t_below(&r, i);
+            const int32_t index = order[at];
+            order[at] = order[i - 1];
+            order[i - 1] = index;
+            T_OK(weir_sketch_add(sk, weir_mapping_value(m, index), 0));
+        }
+        struct bins b = {0};
+        weir_sketch_bins(sk, take_bin, &b);
+        T_EQ_U64(b.n, 8);
+        for (int i = 0; i < 8; i++) {
+            T_EQ_U64(b.weights[i], (i ? 1 : 34) * ONE);
+            T_EQ_DBL(b.lowers[i], weir_mapping_lower(m, 13 + i));
+        }
+        T_TRUE(bound_of(sk, 0.4) > 0.5);
+        T_NEAR(bound_of(sk, 0.95), 0.01, 1e-6);
+        weir_sketch_free(sk);
+    }
+}
+
+TEST(a_conversion_adds_what_was_off_before_to_the_bound)
+{
+    struct weir_sketch *const from = OF(1, 2, 3, 4, 5);
+    struct weir_sketch *const to = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(weir_sketch_convert(to, from));
+    const double both = (1 + 0.01) * (1 + weir_sketch_accuracy(to)) - 1;
+    T_NEAR(bound_of(to, 0.5), both, 1e-5);
+    T_EQ_DBL(bound_of(to, 0), 0.0);
+    struct weir_sketch *const merged = t_sketch(WEIR_GRID_VALUE, 0);
+    T_OK(weir_sketch_add(merged, 7, 0));
+    T_OK(weir_sketch_merge(merged, to)); /* and goes on with it */
+    T_NEAR(bound_of(merged, 0.9), both, 1e-5);
+    weir_sketch_clear(merged);
+    T_OK(weir_sketch_add(merged, 7, 0));
+    T_OK(weir_sketch_add(merged, 8, 0));
+    T_NEAR(bound_of(merged, 0.5), weir_sketch_accuracy(merged), 1e-5);
+    weir_sketch_free(from);
+    weir_sketch_free(to);
+    weir_sketch_free(merged);
 }
 
 /* --- many at once --- */
@@ -671,6 +784,22 @@ TEST(after_a_collapse_the_bound_is_what_the_minimum_leaves)
     T_TRUE(isinf(bound_of(sk, 0.2))); /* the least positive sample is not known any more */
     T_NEAR(bound_of(sk, 0.9), 0.01, 1e-6);
     weir_sketch_free(sk);
+}
+
+TEST(a_collapse_is_seen_in_decoded_bytes_too)
+{
+    struct weir_sketch *const sk = t_sketch(WEIR_GRID_NS, 10);
+    struct weir_sketch *const read = t_sketch(WEIR_GRID_NS, 0);
+    for (int64_t ns = 1; ns <= 1000000000; ns *= 10)
+        T_OK(weir_sketch_add_ns(sk, ns, 0));
+    size_t n;
+    uint8_t *const form = t_sketch_form(sk, &n);
+    T_OK(weir_sketch_decode(read, form, n));
+    T_NEAR(bound_of(read, 0.3), t_sketch_q(read, 0.3) / 1e-9 - 1, 1e-5);
+    T_EQ_DBL(bound_of(read, 0.3), bound_of(sk, 0.3));
+    free(form);
+    weir_sketch_free(sk);
+    weir_sketch_free(read);
 }
 
 TEST(negatives_collapse_towards_zero_and_their_bound_comes_from_the_maximum)

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counters: see counters.h.
+ *
+ * What depends on widths is written once, with the widths as constants that the compiler sees, and
+ * chosen once a call.
+ *
+ * Threads: any. Memory: none.
+ */
+#include "sketch/counters.h"
+
+#include "sketch/lanes.h"
+#include "sketch/store.h"
+
+#if defined(WR_COUNTERS_AVX2)
+#include <immintrin.h>
+#define AVX2 __attribute__((target("avx2")))
+#endif
+
+/* X(dst width, src width): counters never narrow. */
+#define EACH_WIDTHS(X)                                                                             \
+    X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
+#define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
+
+/* The counters from number i on, one by one. */
+WR_INLINE void add_rest(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
+                        size_t i)
+{
+    for (; i < p->n; i++) {
+        const uint64_t c = wr_counter_get(p->src, src_width, i) << p->scale;
+        wr_counter_put(p->dst, dst_width, i, wr_counter_get(p->dst, dst_width, i) + c);
+    }
+}
+
+WR_INLINE bool fit_rest(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
+                        size_t i)
+{
+    uint64_t over = 0;
+    for (; i < p->n; i++) {
+        const uint64_t c = wr_counter_get(p->src, src_width, i) << p->scale;
+        over |= wr_counter_get(p->dst, dst_width, i) + c;
+    }
+    return dst_width == 3 || !(over >> (8u << dst_width));
+}
+
+/* Counters of one width, words first. */
+WR_INLINE void add_lanes(const struct wr_counters_pair *p, uint8_t width)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    size_t i = 0;
+    for (; i + step <= p->n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, p->dst + (i << width), sizeof a);
+        memcpy(&b, p->src + (i << width), sizeof b);
+        a = wr_lanes_add(a, b, tops);
+        memcpy(p->dst + (i << width), &a, sizeof a);
+    }
+    add_rest(p, width, width, i);
+}
+
+WR_INLINE bool fit_lanes(const struct wr_counters_pair *p, uint8_t width)
+{
+    const uint64_t tops = wr_lanes_tops(width);
+    const size_t step = 8u >> width;
+    uint64_t over = 0;
+    size_t i = 0;
+    for (; i + step <= p->n; i += step) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, p->dst + (i << width), sizeof a);
+        memcpy(&b, p->src + (i << width), sizeof b);
+        over |= wr_lanes_over(a, b, wr_lanes_add(a, b, tops), tops);
+    }
+    return !over && fit_rest(p, width, width, i);
+}
+
+void wr_counters_add_words(const struct wr_counters_pair *p)
+{
+    switch (WIDTHS(p->dst_width, p->src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        if ((d) == (s) && !p->scale)                                                               \
+            add_lanes(p, d);                                                                       \
+        else                                                                                       \
+            add_rest(p, d, s, 0);                                                                  \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default: /* narrowing: no caller does */
+        WR_ASSERT(false);
+    }
+}
+
+bool wr_counters_fit_words(const struct wr_counters_pair *p)
+{
+    bool fit = false;
+    switch (WIDTHS(p->dst_width, p->src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        fit = (d) == (s) && !p->scale && (d) < 3 ? fit_lanes(p, d) : fit_rest(p, d, s, 0);         \
+        break;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+    return fit;
+}
+
+#if defined(WR_COUNTERS_AVX2)
+
+bool wr_counters_has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") != 0;
+}
+
+/* 32 bytes of counters of dst_width, made of those of src_width from number i on. */
+AVX2 WR_INLINE __m256i load_wide(const uint8_t *src, uint8_t dst_width, uint8_t src_width, size_t i)
+{
+    const uint8_t *const at = src + (i << src_width);
+    if (dst_width == src_width)
+        return _mm256_loadu_si256((const __m256i *)(const void *)at);
+    if (dst_width - src_width == 2) /* 8 to 32 bits; 16 to 64 */
+        return src_width == 0
+                   ? _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at))
+                   : _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)at));
+    if (dst_width - src_width == 3) {
+        int32_t four;
+        memcpy(&four, at, sizeof four);
+        return _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
+    }
+    const __m128i half = _mm_loadu_si128((const __m128i *)(const void *)at);
+    return src_width == 0   ? _mm256_cvtepu8_epi16(half)
+           : src_width == 1 ? _mm256_cvtepu16_epi32(half)
+                            : _mm256_cvtepu32_epi64(half);
+}
+
+AVX2 WR_INLINE __m256i add_wide(__m256i a, __m256i b, uint8_t width)
+{
+    return width == 0   ? _mm256_add_epi8(a, b)
+           : width == 1 ? _mm256_add_epi16(a, b)
+           : width == 2 ? _mm256_add_epi32(a, b)
+                        : _mm256_add_epi64(a, b);
+}
+
+/* All ones in the lanes of a where a sum did not wrap; widths below 64 bits. */
+AVX2 WR_INLINE __m256i lanes_fit(__m256i a, __m256i b, uint8_t width)
+{
+    const __m256i sum = add_wide(a, b, width);
+    return width == 0   ? _mm256_cmpeq_epi8(sum, _mm256_adds_epu8(a, b))
+           : width == 1 ? _mm256_cmpeq_epi16(sum, _mm256_adds_epu16(a, b))
+                        : _mm256_cmpeq_epi32(sum, _mm256_max_epu32(sum, a));
+}
+
+AVX2 WR_INLINE void add_by_avx2(const struct wr_counters_pair *p, uint8_t dst_width,
+                                uint8_t src_width)
+{
+    const size_t lanes = 32u >> dst_width;
+    size_t i = 0;
+    for (; i + 2 * lanes <= p->n; i += 2 * lanes) {
+        __m256i *const low = (__m256i *)(void *)(p->dst + (i << dst_width));
+        __m256i *const high = (__m256i *)(void *)(p->dst + ((i + lanes) << dst_width));
+        const __m256i a = add_wide(_mm256_loadu_si256(low),
+                                   load_wide(p->src, dst_width, src_width, i), dst_width);
+        const __m256i b = add_wide(_mm256_loadu_si256(high),
+                                   load_wide(p->src, dst_width, src_width, i + lanes), dst_width);
+        _mm256_storeu_si256(low, a);
+        _mm256_storeu_si256(high, b);
+    }
+    add_rest(p, dst_width, src_width, i);
+}
+
+AVX2 WR_INLINE bool fit_by_avx2(const struct wr_counters_pair *p, uint8_t dst_width,
+                                uint8_t src_width)
+{
+    if (dst_width == 3)
+        return true;
+    const size_t lanes = 32u >> dst_width;
+    __m256i fit = _mm256_set1_epi8(-1);
+    size_t i = 0;
+    for (; i + lanes <= p->n; i += lanes) {
+        const __m256i a =
+            _mm256_loadu_si256((const __m256i *)(const void *)(p->dst + (i << dst_width)));
+        fit = _mm256_and_si256(fit,
+                               lanes_fit(a, load_wide(p->src, dst_width, src_width, i), dst_width));
+    }
+    return _mm256_movemask_epi8(fit) == -1 && fit_rest(p, dst_width, src_width, i);
+}
+
+AVX2 void wr_counters_add_avx2(const struct wr_counters_pair *p)
+{
+    switch (WIDTHS(p->dst_width, p->src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        add_by_avx2(p, d, s);                                                                      \
+        return;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+}
+
+AVX2 bool wr_counters_fit_avx2(const struct wr_counters_pair *p)
+{
+    bool fit = false;
+    switch (WIDTHS(p->dst_width, p->src_width)) {
+#define X(d, s)                                                                                    \
+    case WIDTHS(d, s):                                                                             \
+        fit = fit_by_avx2(p, d, s);                                                                \
+        break;
+        EACH_WIDTHS(X)
+#undef X
+    default:
+        WR_ASSERT(false);
+    }
+    return fit;
+}
+
+#endif
+
+void wr_counters_add(const struct wr_counters_pair *p)
+{
+#if defined(WR_COUNTERS_AVX2)
+    if (!p->scale && wr_counters_has_avx2()) {
+        wr_counters_add_avx2(p);
+        return;
+    }
+#endif
+    wr_counters_add_words(p);
+}
+
+bool wr_counters_fit(const struct wr_counters_pair *p)
+{
+#if defined(WR_COUNTERS_AVX2)
+    if (!p->scale && wr_counters_has_avx2())
+        return wr_counters_fit_avx2(p);
+#endif
+    return wr_counters_fit_words(p);
+}
