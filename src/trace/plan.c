@@ -256,13 +256,16 @@ enum key_is { KEY_OK, KEY_TO_GATHER, KEY_INVALID };
 
 /* What is compared and looked for of a key. */
 struct key_view {
-    uint64_t mark;
+    uint64_t high; /* as in struct weir_text */
+    uint64_t low;
     uint32_t known;
 };
 
 static WR_NOINLINE struct key_view view_bytes(const char *key, size_t len)
 {
-    return (struct key_view){.mark = wr_text_mark(key, len), .known = wr_known_find(key, len)};
+    const uint64_t mark = wr_text_mark(key, len);
+    return (struct key_view){
+        .high = wr_mark_high(mark), .low = wr_mark_low(mark), .known = wr_known_find(key, len)};
 }
 
 /* A short UTF-16 key that is ASCII; false: it is another. */
@@ -282,7 +285,7 @@ WR_INLINE bool view_key(struct weir_str key, struct key_view *ret)
 {
     if (WR_LIKELY(key.kind == WEIR_STR_TEXT && key.ptr)) {
         const struct weir_text *const t = wr_text_of(key);
-        *ret = (struct key_view){.mark = t->mark, .known = t->known};
+        *ret = (struct key_view){.high = t->high, .low = t->low, .known = t->known};
         return true;
     }
     if (key.kind != WEIR_STR_UTF8 || (key.len && !key.ptr))
@@ -294,8 +297,9 @@ WR_INLINE bool view_key(struct weir_str key, struct key_view *ret)
 /* Of a span's tag; its strings are looked at when they are written, but for this. */
 WR_INLINE bool value_is_ok(const struct weir_trace_value *v)
 {
-    return v->type <= WEIR_TRACE_DOUBLE &&
-           !(v->type == WEIR_TRACE_STR && v->v.str.kind == WEIR_STR_TEXT && !v->v.str.ptr);
+    if (v->type != WEIR_TRACE_STR)
+        return v->type <= WEIR_TRACE_DOUBLE;
+    return v->v.str.ptr || v->v.str.kind != WEIR_STR_TEXT;
 }
 
 /* A key that is no text. */
@@ -322,8 +326,8 @@ static inline int plan_few_tags(struct wr_trace_plan *p, bool *ret_done)
         const struct weir_trace_tag *const tag = &tags[i];
         struct key_view view;
         if (WR_LIKELY(tag->key.kind == WEIR_STR_TEXT && tag->key.ptr)) {
-            view.mark = wr_text_of(tag->key)->mark;
-            view.known = wr_text_of(tag->key)->known;
+            const struct weir_text *const t = wr_text_of(tag->key);
+            view = (struct key_view){.high = t->high, .low = t->low, .known = t->known};
         } else {
             const enum key_is is = view_other(tag->key, &view);
             if (is != KEY_OK)
@@ -334,12 +338,10 @@ static inline int plan_few_tags(struct wr_trace_plan *p, bool *ret_done)
         if (WR_UNLIKELY(view.known))
             note_known(p, view.known, tag);
         numbers += tag->value.type >= WEIR_TRACE_INT;
-        const uint64_t high_bit = UINT64_C(1) << (view.mark >> 58);
-        const uint64_t low_bit = UINT64_C(1) << (view.mark >> 52 & 63);
-        if (WR_UNLIKELY(high & high_bit && low & low_bit))
+        if (WR_UNLIKELY(high & view.high && low & view.low))
             return WEIR_OK;
-        high |= high_bit;
-        low |= low_bit;
+        high |= view.high;
+        low |= view.low;
     }
     *ret_done = true;
     p->metrics = numbers;

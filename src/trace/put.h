@@ -73,6 +73,16 @@ WR_INLINE char *wr_put_known(struct weir_trace_encoder *e, char *at, enum wr_kno
     return wr_put_str(e, at, weir_str_text(&e->known[known]), version);
 }
 
+/* Nanoseconds since 1970: nearly always 64 bits. */
+WR_INLINE char *wr_put_time(char *at, int64_t v)
+{
+    if (WR_UNLIKELY(v <= UINT32_MAX))
+        return wr_mp_raw_int(at, v);
+    *at = (char)0xcf;
+    wr_store64be(at + 1, (uint64_t)v);
+    return at + 9;
+}
+
 /* Nearly always below 128. */
 WR_INLINE char *wr_put_small(char *at, int64_t v)
 {

@@ -52,7 +52,7 @@ char *wr_trace_span_v04(struct weir_trace_encoder *e, const struct wr_trace_plan
     at = wr_mp_raw_uint(at, s->parent_id);
     at = WR_PUT(at, "\xa5"
                     "start");
-    at = wr_mp_raw_int(at, s->start_ns);
+    at = wr_put_time(at, s->start_ns);
     at = WR_PUT(at, "\xa8"
                     "duration");
     at = wr_mp_raw_int(at, s->duration_ns);

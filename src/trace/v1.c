@@ -222,7 +222,7 @@ char *wr_trace_span_v1(struct weir_trace_encoder *e, const struct wr_trace_plan 
     at = wr_mp_raw_byte(at, 5);
     at = wr_mp_raw_uint(at, s->parent_id);
     at = wr_mp_raw_byte(at, 6);
-    at = wr_mp_raw_int(at, s->start_ns);
+    at = wr_put_time(at, s->start_ns);
     at = wr_mp_raw_byte(at, 7);
     at = wr_mp_raw_int(at, s->duration_ns);
     at = wr_mp_raw_byte(at, 8);
