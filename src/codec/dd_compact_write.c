@@ -26,6 +26,7 @@ enum {
     SMALL_MAX = 2048, /* bins that are read once, for good: the default limit of a sketch */
     CHUNK = 256,      /* else so many at a time */
     RUNS_MAX = 64,
+    LIST_MAX = 256,
     SCAN = 8
 };
 
@@ -44,6 +45,12 @@ struct segment {
     int64_t end;
 };
 
+/* A bin that is used. */
+struct bin {
+    int64_t index;
+    uint64_t weight;
+};
+
 struct plan {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
@@ -52,8 +59,11 @@ struct plan {
     bool small;     /* all counts are in counts */
     uint64_t ones;  /* outside of runs: deltas of the block of ones */
     uint64_t pairs; /* and bins of the block of pairs */
+    bool listed;    /* what is outside of runs is in list */
+    size_t list_n;
     size_t n;
     struct segment runs[RUNS_MAX];
+    struct bin list[LIST_MAX];
     uint64_t weights[CHUNK]; /* of the stretch that is worked on */
     int64_t read_at;         /* of which bin the first one is, and how many there are */
     size_t read_n;
@@ -256,20 +266,55 @@ static void find_runs(struct plan *p)
     close_run(&s);
 }
 
-/* The stretches between runs, one after the other. Begin with zero. */
+/* The bins outside of runs, one after the other. Begin with zero. */
 struct outside {
-    size_t next; /* run */
+    size_t run;   /* before which it is */
+    bool is_open; /* at and end are set */
     int64_t at;
+    int64_t end;
+    size_t next; /* of the list */
 };
 
-static bool next_outside(const struct plan *p, struct outside *o, struct segment *ret_segment)
+static bool walk_outside(struct plan *p, struct outside *o, struct bin *ret_bin)
 {
-    if (o->next > p->n)
+    while (o->is_open || o->run <= p->n) {
+        if (!o->is_open) {
+            o->at = o->run ? p->runs[o->run - 1].end : p->lo;
+            o->end = o->run < p->n ? p->runs[o->run].first : p->end;
+            o->is_open = true;
+            o->run++;
+        }
+        ret_bin->index = next_used(p, o->at, o->end, &ret_bin->weight);
+        o->at = ret_bin->index + 1;
+        if (ret_bin->index < o->end)
+            return true;
+        o->is_open = false;
+    }
+    return false;
+}
+
+static bool next_outside(struct plan *p, struct outside *o, struct bin *ret_bin)
+{
+    if (!p->listed)
+        return walk_outside(p, o, ret_bin);
+    if (o->next == p->list_n)
         return false;
-    ret_segment->first = o->next ? p->runs[o->next - 1].end : p->lo;
-    ret_segment->end = o->next < p->n ? p->runs[o->next].first : p->end;
-    o->next++;
+    *ret_bin = p->list[o->next++];
     return true;
+}
+
+/* They are looked for once, if they are not too many. */
+static void list_outside(struct plan *p)
+{
+    struct outside o = {.run = 0};
+    struct bin bin;
+    p->listed = false;
+    for (p->list_n = 0; walk_outside(p, &o, &bin); p->list_n++) {
+        if (p->list_n == LIST_MAX)
+            return;
+        p->list[p->list_n] = bin;
+    }
+    p->listed = true;
 }
 
 /* Ones and pairs */
@@ -329,32 +374,28 @@ static void count_bin(struct ways *w, int64_t index, uint64_t weight)
 /* What is outside of runs are ones and twos: ones are as short as anything. */
 static bool only_ones(struct plan *p)
 {
-    struct outside o = {.next = 0};
-    struct segment s;
-    uint64_t weight = 0;
+    struct outside o = {.run = 0};
+    struct bin bin;
     p->ones = 0;
-    while (next_outside(p, &o, &s)) {
-        for (int64_t at = s.first; (at = next_used(p, at, s.end, &weight)) < s.end; at++) {
-            if (suits_pair(weight))
-                return false;
-            p->ones += weight >> 20;
-        }
+    while (next_outside(p, &o, &bin)) {
+        if (suits_pair(bin.weight))
+            return false;
+        p->ones += bin.weight >> 20;
     }
     return true;
 }
 
 static enum split choose(struct plan *p)
 {
+    list_outside(p);
     if (only_ones(p))
         return ALL_ONES;
     struct ways w;
     memset(&w, 0, sizeof w);
-    struct outside o = {.next = 0};
-    struct segment s;
-    uint64_t weight = 0;
-    while (next_outside(p, &o, &s))
-        for (int64_t at = s.first; (at = next_used(p, at, s.end, &weight)) < s.end; at++)
-            count_bin(&w, at, weight);
+    struct outside o = {.run = 0};
+    struct bin bin;
+    while (next_outside(p, &o, &bin))
+        count_bin(&w, bin.index, bin.weight);
     const uint64_t both = block_bytes(&w.ones) + block_bytes(&w.pairs);
     const uint64_t pairs = block_bytes(&w.all_pairs);
     const uint64_t ones = w.fraction ? UINT64_MAX : block_bytes(&w.all_ones);
@@ -460,17 +501,14 @@ static void put_bin(struct wr_codec_out *out, uint8_t block, int64_t delta, uint
 /* The bins outside of runs that belong into this block. */
 static void put_outside(struct wr_codec_out *out, struct plan *p, enum split split, uint8_t block)
 {
-    struct outside o = {.next = 0};
-    struct segment s;
-    uint64_t weight = 0;
+    struct outside o = {.run = 0};
+    struct bin bin;
     int64_t last = 0;
-    while (next_outside(p, &o, &s)) {
-        for (int64_t at = s.first; (at = next_used(p, at, s.end, &weight)) < s.end; at++) {
-            if (split == SPLIT && suits_pair(weight) != (block == BLOCK_PAIRS))
-                continue;
-            put_bin(out, block, at - last, weight);
-            last = at;
-        }
+    while (!out->full && next_outside(p, &o, &bin)) {
+        if (split == SPLIT && suits_pair(bin.weight) != (block == BLOCK_PAIRS))
+            continue;
+        put_bin(out, block, bin.index - last, bin.weight);
+        last = bin.index;
     }
 }
 
