@@ -251,7 +251,8 @@ static size_t key_bytes(int64_t index)
     return wr_codec_varint_bytes(wr_codec_zigzag(index));
 }
 
-static struct store measure(const struct weir_sketch *sk, enum wr_bins_sign sign)
+static struct store measure(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
+                            enum wr_bins_sign sign)
 {
     struct store st = {.sk = sk, .sign = sign};
     uint64_t weights[CHUNK];
@@ -259,6 +260,8 @@ static struct store measure(const struct weir_sketch *sk, enum wr_bins_sign sign
     if (!st.span)
         return st;
     st.run_bytes = 1 + wr_codec_varint_bytes(8 * st.span) + 8 * st.span + 1 + key_bytes(st.lo);
+    if (opts->flags & WEIR_CODEC_ONE_BLOCK)
+        st.keyed_bytes = st.run_bytes + 1;
     for (size_t done = 0; done < st.span && st.keyed_bytes <= st.run_bytes; done += CHUNK) {
         const size_t n = st.span - done < CHUNK ? st.span - done : CHUNK;
         const int64_t first = st.lo + (int64_t)done;
@@ -353,8 +356,8 @@ int wr_dd_proto_encode(const struct weir_codec_opts *opts, const struct weir_ske
     const int r = wr_codec_unit(opts, sk, &unit);
     if (r != WEIR_OK)
         return r;
-    const struct store pos = measure(sk, WR_BINS_POSITIVE);
-    const struct store neg = measure(sk, WR_BINS_NEGATIVE);
+    const struct store pos = measure(opts, sk, WR_BINS_POSITIVE);
+    const struct store neg = measure(opts, sk, WR_BINS_NEGATIVE);
     put_mapping(out, &unit.mapping);
     put_store(out, POSITIVE, &pos);
     put_store(out, NEGATIVE, &neg);
