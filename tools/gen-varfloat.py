@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gen-varfloat.py: writes src/codec/varfloat.inc, the bytes of whole counts below 4096 in DDSketch's compact
+"""gen-varfloat.py: writes src/codec/varfloat.inc, the bytes of whole counts below 8192 in DDSketch's compact
 encoding, from the rule in docs/formats/ddsketch-compact.md.
 
   tools/gen-varfloat.py > src/codec/varfloat.inc
@@ -9,7 +9,7 @@ An entry has the bytes in its low three, the first one lowest, and how many they
 """
 import struct
 
-COUNTS = 4096
+COUNTS = 8192
 
 
 def encode(count):

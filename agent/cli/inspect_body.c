@@ -231,6 +231,31 @@ static struct inspect_guess guess_array(struct weir_bytes body)
                                       : "a MessagePack array, of traces; v0.3 is the same bytes"};
 }
 
+/* A v0.7 payload names its members, a v1.0 payload numbers them; a map of anything else is none. */
+static struct inspect_guess guess_map(struct weir_bytes body)
+{
+    static const char *const names[] = {"container_id",   "language_name", "language_version",
+                                        "tracer_version", "runtime_id",    "chunks",
+                                        "tags",           "env",           "hostname",
+                                        "app_version"};
+    enum { LAST_KEY = 11 }; /* of v1.0: the chunks */
+    struct wr_mp m = wr_mp_init(body.ptr, body.len);
+    uint32_t pairs = 0;
+    const uint8_t *const at = wr_mp_map(&m, m.begin, &pairs);
+    struct wr_mp_item key;
+    if (at && pairs > 0 && wr_mp_item(&m, at, &key)) {
+        if (key.type == WR_MP_UINT && key.v.u > 0 && key.v.u <= LAST_KEY)
+            return (struct inspect_guess){
+                INSPECT_V1, "a MessagePack map whose first key is a number of v1.0's"};
+        for (size_t i = 0; key.type == WR_MP_STR && i < sizeof names / sizeof *names; i++)
+            if (key.len == strlen(names[i]) && memcmp(key.v.ptr, names[i], key.len) == 0)
+                return (struct inspect_guess){
+                    INSPECT_V07, "a MessagePack map whose first key is a name of v0.7's"};
+    }
+    return (struct inspect_guess){INSPECT_AUTO,
+                                  "a MessagePack map, but of no format of traces that is served"};
+}
+
 static bool looks_hex(struct weir_bytes body)
 {
     size_t digits = 0;
@@ -261,9 +286,7 @@ static const char *look_of(struct weir_bytes body)
     }
     if (first == '{' || first == '[')
         return "it begins like JSON, which is not taken on a route of traces";
-    if ((first >= 0x80 && first <= 0x8F) || first == 0xDE || first == 0xDF)
-        return "a MessagePack map, of which there is no format of traces that is served";
-    return "it begins neither as a MessagePack array nor as an OTLP request";
+    return "it begins neither as a MessagePack array or map nor as an OTLP request";
 }
 
 struct inspect_guess cli_inspect_guess(struct weir_bytes body)
@@ -273,6 +296,8 @@ struct inspect_guess cli_inspect_guess(struct weir_bytes body)
     const unsigned char first = (unsigned char)body.ptr[0];
     if ((first >= 0x90 && first <= 0x9F) || first == 0xDC || first == 0xDD)
         return guess_array(body);
+    if ((first >= 0x80 && first <= 0x8F) || first == 0xDE || first == 0xDF)
+        return guess_map(body);
     if (first == WR_PB_TAG(1, WR_PB_LEN))
         return (struct inspect_guess){INSPECT_OTLP, "it begins with protobuf's field 1, of bytes"};
     return (struct inspect_guess){INSPECT_AUTO, look_of(body)};

@@ -5,9 +5,9 @@
  * inspect_body: from a file to the decoded body of a request, and which format it is in.
  *
  * Compression is known by its magic number and undone by the agent's own reader of bodies, under
- * the agent's limit. A format is guessed from the first bytes and, where v0.4 and v0.5 begin
- * alike, from the first element of the first element; what is not surely a trace payload is
- * not guessed at, and the guess says what it looks like instead.
+ * the agent's limit. A format is guessed from the first bytes, of a map from its first key, and,
+ * where v0.4 and v0.5 begin alike, from the first element of the first element; what is not surely
+ * a trace payload is not guessed at, and the guess says what it looks like instead.
  *
  * Threads: one. Memory: heap, in proportion to what was read and at most a few times max_bytes.
  */

@@ -30,8 +30,9 @@ enum option_kind {
 };
 
 static const struct cli_flag options[] = {
-    [OPTION_FORMAT] = {"format", "FORMAT",
-                       "auto, v0.3, v0.4, v0.5, otlp, or the encoding of a sketch (default auto)"},
+    [OPTION_FORMAT] =
+        {"format", "FORMAT",
+         "auto, v0.3 to v0.5, v0.7, v1.0, otlp, or a sketch's encoding (default auto)"},
     [OPTION_HEX] = {"hex", NULL, "the file is hexadecimal text, blanks allowed"},
     [OPTION_PROFILE] = {"profile", "PROFILE", "all or datadog: --aggregation.profile"},
     [OPTION_LANG] = {"lang", "LANG", "what the header Datadog-Meta-Lang says"},
@@ -56,8 +57,9 @@ static const struct cli_flags flags = {.verb = "inspect",
                                        .count = sizeof options / sizeof *options};
 
 static const char *const formats[] = {
-    [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",  [INSPECT_V04] = "v0.4",
-    [INSPECT_V05] = "v0.5",  [INSPECT_OTLP] = "otlp", [INSPECT_SKETCH] = "sketch",
+    [INSPECT_AUTO] = "auto", [INSPECT_V03] = "v0.3",      [INSPECT_V04] = "v0.4",
+    [INSPECT_V05] = "v0.5",  [INSPECT_V07] = "v0.7",      [INSPECT_V1] = "v1.0",
+    [INSPECT_OTLP] = "otlp", [INSPECT_SKETCH] = "sketch",
 };
 
 const char *cli_inspect_format_name(enum inspect_format format)

@@ -17,6 +17,8 @@ enum inspect_format {
     INSPECT_V03, /* the same bytes as v0.4; another route, another answer */
     INSPECT_V04,
     INSPECT_V05,
+    INSPECT_V07,
+    INSPECT_V1,
     INSPECT_OTLP,
     INSPECT_SKETCH /* one sketch, in the encoding opts->codec */
 };

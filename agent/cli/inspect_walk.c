@@ -125,6 +125,10 @@ int cli_inspect_decode(const struct inspect *x, const struct weir_span_sink *sin
     switch (x->format) {
     case INSPECT_V05:
         return weir_decode_dd_v05(x->decoder, x->body.ptr, x->body.len, sink, NULL, ret_where);
+    case INSPECT_V07:
+        return weir_decode_dd_v07(x->decoder, x->body.ptr, x->body.len, sink, NULL, ret_where);
+    case INSPECT_V1:
+        return weir_decode_dd_v1(x->decoder, x->body.ptr, x->body.len, sink, NULL, ret_where);
     case INSPECT_OTLP:
         return weir_decode_otlp_traces(x->decoder, x->body.ptr, x->body.len, sink, NULL, ret_where);
     case INSPECT_AUTO:

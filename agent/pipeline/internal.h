@@ -101,6 +101,8 @@ struct recent {
     struct pipeline_window window;
 };
 
+#define PIPELINE_RESERVE_PIECES 16
+
 struct pipeline {
     uv_loop_t *loop;
     struct handles *handles;
@@ -115,7 +117,8 @@ struct pipeline {
     uint64_t lost_spans;
     uint64_t lost_weight;
     bool is_stopped;
-    void *reserve;       /* NULL while memory is short */
+    /* All there, or, while memory is short, none. Pieces: what is free may lie scattered. */
+    void *reserve[PIPELINE_RESERVE_PIECES];
     uint64_t seen_drops; /* for want of memory, as of the last look */
     unsigned views;
     struct recent recent[PIPELINE_RECENT_MAX]; /* a ring */

@@ -16,7 +16,7 @@
 /* A row beside its sketches: counters, key, labels. */
 #define ROW_BYTES 256
 /* What a commit takes, and some answers beside it. */
-#define RESERVE_BYTES ((size_t)4 << 20)
+#define RESERVE_PIECE_BYTES ((size_t)256 << 10)
 #define RECENT_FOR_NS (INT64_C(3600) * 1000000000)
 #define WINDOW_FOR_NS (INT64_C(10) * 1000000000) /* the default of weir/stats.h */
 
@@ -137,13 +137,39 @@ static void arm(struct pipeline *p)
     (void)uv_timer_start(&p->handles->timer, on_timer, ms < POLL_MOST_MS ? ms : POLL_MOST_MS, 0);
 }
 
-/* Never written to, so it costs address space alone. */
+static bool has_reserve(const struct pipeline *p)
+{
+    return p->reserve[0] != NULL;
+}
+
+static void free_pieces(void *pieces[PIPELINE_RESERVE_PIECES])
+{
+    for (size_t i = 0; i < PIPELINE_RESERVE_PIECES; i++) {
+        free(pieces[i]);
+        pieces[i] = NULL;
+    }
+}
+
+/* All or none. Never written to, so they cost address space alone. */
+static bool take_pieces(void *pieces[PIPELINE_RESERVE_PIECES])
+{
+    for (size_t i = 0; i < PIPELINE_RESERVE_PIECES; i++) {
+        pieces[i] = malloc(RESERVE_PIECE_BYTES);
+        if (!pieces[i]) {
+            free_pieces(pieces);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void take_reserve(struct pipeline *p)
 {
     /* Twice that: taking it must not be what makes memory short again. */
-    void *const more = malloc(RESERVE_BYTES);
-    p->reserve = more ? malloc(RESERVE_BYTES) : NULL;
-    free(more);
+    void *more[PIPELINE_RESERVE_PIECES] = {NULL};
+    if (take_pieces(more))
+        (void)take_pieces(p->reserve);
+    free_pieces(more);
 }
 
 static void watch_memory(struct pipeline *p)
@@ -153,21 +179,20 @@ static void watch_memory(struct pipeline *p)
     const uint64_t drops = h.stats.dropped[WEIR_DROP_MEMORY];
     const bool refused = drops > p->seen_drops || h.store_code == -ENOMEM;
     p->seen_drops = drops;
-    if (p->reserve && refused) {
-        free(p->reserve);
-        p->reserve = NULL;
+    if (has_reserve(p) && refused) {
+        free_pieces(p->reserve);
         LOG_ERROR("pipeline", "memory_short", "err",
                   "no memory for spans or for the store: payloads are refused until there is some");
-    } else if (!p->reserve && !refused) {
+    } else if (!has_reserve(p) && !refused) {
         take_reserve(p);
-        if (p->reserve)
+        if (has_reserve(p))
             LOG_INFO("pipeline", "memory_enough");
     }
 }
 
 bool pipeline_is_short(const struct pipeline *p)
 {
-    return !p->reserve;
+    return !has_reserve(p);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -330,7 +355,7 @@ void pipeline_free(struct pipeline *p)
         close_handles(p->handles);
     weir_producer_free(p->producer);
     weir_stats_free(p->stats);
-    free(p->reserve);
+    free_pieces(p->reserve);
     free(p);
 }
 

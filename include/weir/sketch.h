@@ -204,7 +204,10 @@ WEIR_API WEIR_NODISCARD int weir_sketch_rank(const struct weir_sketch *sk, doubl
  * were recorded. Elsewhere the mapping's accuracy a, and with what a conversion brought, b:
  * (1 + a)(1 + b) - 1. Where bins collapsed, what the minimum (of negatives: the maximum) leaves
  * possible, which is infinity when it tells nothing. Of what was decoded it holds if the bins and
- * extremes held. O(bins). Errors: those of weir_sketch_quantile.
+ * extremes held. After merging or converting a collapsed sketch of fewer bins or another mapping,
+ * all bins but the highest are taken for collapsed. Bytes do not say that bins collapsed: of those
+ * it is seen where the minimum, or of negatives the maximum, is of their sign.
+ * O(bins). Errors: those of weir_sketch_quantile.
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_error_bound(const struct weir_sketch *sk, double q,
                                                     double *ret_bound);
@@ -227,20 +230,30 @@ typedef void weir_sketch_bin_fn(void *ctx, double lower, double upper, uint64_t 
 WEIR_API void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void *ctx);
 
 /*
- * The compact form, version 1 (docs/formats/sketch.md): deterministic, self-contained.
- * encoded_bytes is the exact size. encode fills at most cap bytes.
+ * The compact form (docs/formats/sketch.md): deterministic, self-contained. Version 1 for a base 2
+ * mapping; 2 for another, or when there is more to say: bins collapsed, extremes that came with
+ * bins, the error of a conversion. encoded_bytes is the exact size. encode fills at most cap bytes.
  * Errors: WEIR_EFULL (cap too small, nothing is promised about dst).
  */
 WEIR_API size_t weir_sketch_encoded_bytes(const struct weir_sketch *sk);
 WEIR_API WEIR_NODISCARD int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap,
                                                size_t *ret_bytes);
 /*
- * Replace the contents of sk by those encoded; sk's grid must be the encoded one.
- * Never allocates by a claimed size. Errors: WEIR_EFORMAT, WEIR_ETRUNCATED, WEIR_EVERSION,
- * WEIR_ENOMEM; sk is then cleared.
+ * Replace the contents of sk by those encoded; sk's grid must be the encoded one, and sk takes over
+ * the mapping, unless its own is equal.
+ * Never allocates by a claimed size. Errors: WEIR_EFORMAT, WEIR_ETRUNCATED, WEIR_ENOMEM,
+ * WEIR_EVERSION (another version or grid; another mapping, if sk is of a pool); sk is then cleared.
  */
 WEIR_API WEIR_NODISCARD int weir_sketch_decode(struct weir_sketch *sk, const void *src,
                                                size_t bytes);
+/*
+ * Add what is encoded to dst, as decoding and merging would: without a sketch in between, but for
+ * forms with negative bins, or with more than 2048 bins from the lowest to the highest.
+ * Errors, dst unchanged: those of weir_sketch_decode (WEIR_EVERSION also for another mapping), and
+ * WEIR_ERANGE (the total weight would pass 64 bits).
+ */
+WEIR_API WEIR_NODISCARD int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src,
+                                                      size_t bytes);
 
 /*
  * pool: cleared sketches of one grid, mapping and limit of bins, capacity kept, last in first out,

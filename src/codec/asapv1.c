@@ -175,9 +175,9 @@ static const uint8_t *walk_store(struct envelope *e, const uint8_t *at, struct w
                                  enum wr_bins_sign sign, int *r)
 {
     struct wr_mp *const mp = &e->mp;
-    uint32_t n;
-    int64_t offset;
-    uint64_t count;
+    uint32_t n = 0;
+    int64_t offset = 0;
+    uint64_t count = 0;
     at = wr_mp_array(mp, at, &n);
     const uint8_t *const counts = at;
     for (uint32_t i = 0; i < n && at; i++) /* the offset comes after them */
@@ -330,7 +330,7 @@ static size_t put_payload(struct wr_codec_out *out, const struct contents *c)
 /* alpha as it was given: the shortest decimal that makes this gamma, or what is nearest to it. */
 static double alpha_of(double gamma)
 {
-    const double near = (gamma - 1) / (gamma + 1);
+    const double near = wr_counts_alpha(gamma);
     double power = 1;
     for (int digits = 1; digits <= 17; digits++) {
         power *= 10; /* exact */

@@ -199,7 +199,7 @@ bool wr_values_next(struct wr_values *it, uint64_t *ret)
             *ret = f.u;
             return true;
         }
-        if (f.tag == WR_PB_TAG(it->number, WR_PB_LEN) && f.u) {
+        if (f.tag == WR_PB_TAG(it->number, WR_PB_LEN) && f.ptr && f.u) {
             it->chunk = f.ptr;
             it->chunk_end = next;
             return next_packed(it, ret);
@@ -246,6 +246,22 @@ bool wr_counts_log(const struct weir_mapping *m, double *ret_gamma, int64_t *ret
     *ret_gamma = weir_mapping_gamma(m);
     *ret_add = -(int64_t)offset;
     return true;
+}
+
+double wr_counts_alpha(double gamma)
+{
+    const double near = (gamma - 1) / (gamma + 1);
+    double up = near;
+    double down = near;
+    for (int i = 0; i < 8; i++) { /* ulps: three roundings are behind it */
+        if ((1 + up) / (1 - up) == gamma)
+            return up;
+        if ((1 + down) / (1 - down) == gamma)
+            return down;
+        up = nextafter(up, 1);
+        down = nextafter(down, 0);
+    }
+    return near;
 }
 
 int wr_counts_unit(const struct weir_codec_opts *opts, const struct weir_sketch *sk,

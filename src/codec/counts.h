@@ -120,6 +120,9 @@ bool wr_counts_base2(const struct weir_mapping *m, int32_t *ret_scale, int64_t *
  */
 bool wr_counts_log(const struct weir_mapping *m, double *ret_gamma, int64_t *ret_add);
 
+/* (gamma - 1) / (gamma + 1), or the double near it of which (1 + alpha) / (1 - alpha) is gamma. */
+double wr_counts_alpha(double gamma);
+
 /* Values of sk in the unit its bins are of, when that is the one asked for. */
 struct wr_counts_stats {
     double sum;

@@ -153,8 +153,9 @@ static bool index_fits(struct reader *r, int64_t index)
     return false;
 }
 
-/* Where [index, index + n), of 32 bits, lies in the run: what was not there is 0. n <= RUN_MAX. */
-static uint64_t *room(struct reader *r, int64_t index, size_t n)
+/* Where [index, index + n), of 32 bits, lies in the run, n <= RUN_MAX. *ret_fresh: none of it was
+ * there, and nothing is set; else what was not there is 0. */
+static uint64_t *room(struct reader *r, int64_t index, size_t n, bool *ret_fresh)
 {
     struct run *const run = &r->run;
     if (run->hi == run->lo || index < run->base || index + (int64_t)n > run->base + RUN_MAX) {
@@ -164,22 +165,27 @@ static uint64_t *room(struct reader *r, int64_t index, size_t n)
         run->hi = run->lo;
     }
     const size_t at = (size_t)(index - run->base);
-    if (at < run->lo) {
-        memset(run->weights + at, 0, (run->lo - at) * sizeof run->weights[0]);
-        run->lo = at;
-    }
-    if (at + n > run->hi) {
-        memset(run->weights + run->hi, 0, (at + n - run->hi) * sizeof run->weights[0]);
-        run->hi = at + n;
-    }
-    return run->weights + at;
+    uint64_t *const weights = run->weights;
+    *ret_fresh = at >= run->hi || at + n <= run->lo;
+    const size_t new_lo = at + (*ret_fresh ? n : 0); /* zeros from there up, and down to there */
+    const size_t new_hi = at + (*ret_fresh ? 0 : n);
+    if (new_lo < run->lo)
+        memset(weights + new_lo, 0, (run->lo - new_lo) * sizeof weights[0]);
+    if (new_hi > run->hi)
+        memset(weights + run->hi, 0, (new_hi - run->hi) * sizeof weights[0]);
+    run->lo = at < run->lo ? at : run->lo;
+    run->hi = at + n > run->hi ? at + n : run->hi;
+    return weights + at;
 }
 
 /* weight more at index, which is of 32 bits. */
 static void put(struct reader *r, int64_t index, uint64_t weight)
 {
-    uint64_t *const at = room(r, index, 1);
-    if (__builtin_add_overflow(*at, weight, at))
+    bool fresh;
+    uint64_t *const at = room(r, index, 1, &fresh);
+    if (fresh)
+        *at = weight;
+    else if (__builtin_add_overflow(*at, weight, at))
         refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
 }
 
@@ -213,58 +219,68 @@ static void take_ones(struct reader *r, uint64_t n)
     }
 }
 
-/* The weight of a whole count in up to three bytes; false: it is longer, or has a fraction. */
-WR_INLINE bool short_weight(uint32_t bytes, uint64_t *ret_weight)
+/*
+ * A count of three bytes at most, the highest of word, with zeros below: its groups of 7 bits go
+ * where a double has them, with 20 more in the exponent, so that less 2^20 it is the weight. It has
+ * at most 15 bits of fraction, so the weight is whole.
+ */
+WR_INLINE uint64_t short_bits(uint64_t word)
 {
-    const uint32_t exponent = bytes >> 1 & 0x3f;
-    const uint32_t v = 0x8000 | (bytes & 1) << 14 | (bytes >> 1 & 0x3f80) | (bytes >> 16 & 0x7f);
-    const uint32_t below = 15 - exponent; /* bits of fraction */
-    if (WR_UNLIKELY(exponent > 15 || (v >> below) << below != v))
-        return false;
-    *ret_weight = (uint64_t)((v >> below) - 1) << 20;
-    return true;
+    return ((word & (UINT64_C(0x7f) << 56)) >> 5 | (word & (UINT64_C(0x7f) << 48)) >> 4 |
+            (word & (UINT64_C(0x7f) << 40)) >> 3) +
+           WR_VARFLOAT_ONE + (UINT64_C(20) << 52);
 }
 
-/* Two counts of up to three bytes each out of the next eight; how many bytes they were, 0: at least
- * one is another. */
-WR_INLINE size_t take_two(const uint8_t *at, uint64_t weights[2])
+/* Bits of 2^20 * 2^43: below it a weight fits 64 bits with a sign. */
+#define SHORT_END (WR_VARFLOAT_ONE + (UINT64_C(63) << 52))
+
+WR_INLINE uint64_t short_weight(uint64_t bits)
 {
-    const uint64_t word = wr_load64le(at);
-    const uint64_t ends = ~word & UINT64_C(0x8080808080808080);
-    const uint64_t behind = ends & (ends - 1);
-    if (WR_UNLIKELY(!behind))
-        return 0;
-    const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
-    const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
-    if (WR_UNLIKELY(first > 24 || both - first > 24))
-        return 0;
-    const uint32_t a = (uint32_t)(word & (((uint64_t)1 << first) - 1));
-    const uint32_t b = (uint32_t)(word >> first & (((uint64_t)1 << (both - first)) - 1));
-    return short_weight(a, &weights[0]) && short_weight(b, &weights[1]) ? both / 8 : 0;
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return (uint64_t)(int64_t)(v - 0x1p20);
 }
 
-/* n counts, what they add to. */
-static void take_counts(struct reader *r, uint64_t *weights, size_t n)
+/* Counts of up to three bytes, two out of each eight bytes; how many, until one is another. */
+static size_t take_short(const uint8_t **at, const uint8_t *end, uint64_t *weights, size_t n)
 {
-    bool fits = true;
-    for (size_t i = 0; i < n && !r->err;) {
-        uint64_t two[2];
-        const size_t bytes =
-            i + 1 < n && r->end - r->at >= 8 && r->bins.carry == 0 ? take_two(r->at, two) : 0;
-        if (WR_LIKELY(bytes != 0)) {
-            fits &= !__builtin_add_overflow(weights[i], two[0], &weights[i]);
-            fits &= !__builtin_add_overflow(weights[i + 1], two[1], &weights[i + 1]);
-            r->at += bytes;
-            i += 2;
-            continue;
-        }
-        uint64_t weight = 0;
-        check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weight));
-        fits &= !__builtin_add_overflow(weights[i], weight, &weights[i]);
+    size_t i = 0;
+    while (i + 1 < n && end - *at >= 8) {
+        const uint64_t word = wr_load64le(*at);
+        const uint64_t ends = ~word & UINT64_C(0x8080808080808080);
+        const uint64_t behind = ends & (ends - 1);
+        if (WR_UNLIKELY(!behind))
+            break;
+        const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
+        const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
+        if (WR_UNLIKELY(first > 24 || both - first > 24))
+            break;
+        const uint64_t high = __builtin_bswap64(word);
+        const uint64_t a = short_bits(high & ~(UINT64_MAX >> first));
+        const uint64_t b = short_bits((high & ~(UINT64_MAX >> both)) << first);
+        if (WR_UNLIKELY(a >= SHORT_END || b >= SHORT_END))
+            break;
+        weights[i] = short_weight(a);
+        weights[i + 1] = short_weight(b);
+        *at += both / 8;
+        i += 2;
+    }
+    return i;
+}
+
+/* n counts into what holds nothing yet. */
+static void take_fresh(struct reader *r, uint64_t *weights, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !r->err) {
+        if (r->bins.carry == 0)
+            i += take_short(&r->at, r->end, weights + i, n - i);
+        if (i == n)
+            return;
+        weights[i] = 0;
+        check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weights[i]));
         i++;
     }
-    if (!fits)
-        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
 }
 
 /* Counts of one bin behind the other, both ends of 32 bits. */
@@ -272,7 +288,16 @@ static void take_neighbours(struct reader *r, int64_t index, uint64_t n)
 {
     while (n && !r->err) {
         const size_t m = n < RUN_MAX ? (size_t)n : RUN_MAX;
-        take_counts(r, room(r, index, m), m);
+        bool fresh;
+        uint64_t *const weights = room(r, index, m, &fresh);
+        if (fresh)
+            take_fresh(r, weights, m);
+        for (size_t i = 0; i < m && !fresh && !r->err; i++) {
+            uint64_t weight = 0;
+            check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weight));
+            if (__builtin_add_overflow(weights[i], weight, &weights[i]))
+                refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+        }
         index += (int64_t)m;
         n -= m;
     }

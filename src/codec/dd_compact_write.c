@@ -26,11 +26,12 @@ enum {
     SMALL_MAX = 2048, /* bins that are read once, for good: the default limit of a sketch */
     CHUNK = 256,      /* else so many at a time */
     RUNS_MAX = 64,
+    LIST_MAX = 256,
     SCAN = 8
 };
 
 /* Bytes of a whole count in the low three, how many they are in the high one. */
-static const uint32_t table[4096] = {
+static const uint32_t table[8192] = {
 #include "codec/varfloat.inc"
 };
 
@@ -44,6 +45,12 @@ struct segment {
     int64_t end;
 };
 
+/* A bin that is used. */
+struct bin {
+    int64_t index;
+    uint64_t weight;
+};
+
 struct plan {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
@@ -52,10 +59,15 @@ struct plan {
     bool small;     /* all counts are in counts */
     uint64_t ones;  /* outside of runs: deltas of the block of ones */
     uint64_t pairs; /* and bins of the block of pairs */
+    bool listed;    /* what is outside of runs is in list */
+    size_t list_n;
     size_t n;
     struct segment runs[RUNS_MAX];
+    struct bin list[LIST_MAX];
     uint64_t weights[CHUNK]; /* of the stretch that is worked on */
-    uint16_t counts[SMALL_MAX];
+    int64_t read_at;         /* of which bin the first one is, and how many there are */
+    size_t read_n;
+    uint16_t counts[SMALL_MAX + SCAN]; /* and zeros behind them */
 };
 
 /* Which bins outside of runs are pairs. */
@@ -84,17 +96,48 @@ static size_t count_bytes(uint64_t weight)
     return wr_varfloat_bytes((double)weight * 0x1p-20);
 }
 
-/* The next stretch of [at, end) is in p->weights; how many bins it has. */
+/* The next stretch of [at, end) is in p->weights; how many bins it has. Not when they are small. */
 static size_t next_bins(struct plan *p, int64_t at, int64_t end)
 {
     const size_t n = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-    if (!p->small) {
-        wr_bins_read(p->sk, p->sign, (int32_t)at, n, p->weights);
-        return n;
-    }
-    for (size_t i = 0; i < n; i++)
-        p->weights[i] = (uint64_t)p->counts[(size_t)(at - p->lo) + i] << 20;
+    wr_bins_read(p->sk, p->sign, (int32_t)at, n, p->weights);
     return n;
+}
+
+/* Of four counts that are not all 0, how many are before the first that is not. */
+WR_INLINE int64_t lanes_before(uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return wr_clz64(word) / 16;
+#else
+    return __builtin_ctzll(word) / 16;
+#endif
+}
+
+/* The first bin of [at, end) that is not empty, end when all are, and its weight. */
+static int64_t next_used(struct plan *p, int64_t at, int64_t end, uint64_t *ret_weight)
+{
+    if (p->small) {
+        for (uint64_t word; at < end; at += 4) {
+            memcpy(&word, p->counts + (at - p->lo), sizeof word);
+            if (!word)
+                continue;
+            at += lanes_before(word);
+            *ret_weight = (uint64_t)p->counts[at - p->lo] << 20;
+            return at < end ? at : end;
+        }
+        return end;
+    }
+    for (; at < end; at++) {
+        if (at < p->read_at || at - p->read_at >= (int64_t)p->read_n) {
+            p->read_at = at;
+            p->read_n = next_bins(p, at, p->end);
+        }
+        *ret_weight = p->weights[at - p->read_at];
+        if (*ret_weight)
+            return at;
+    }
+    return end;
 }
 
 /* The runs */
@@ -117,7 +160,7 @@ static void close_run(struct scan *s)
 }
 
 /* n bins from at on, none of which makes the sum smaller. */
-WR_INLINE void score_up(struct scan *s, int64_t at, int64_t n, int64_t score)
+static void score_up(struct scan *s, int64_t at, int64_t n, int64_t score)
 {
     if (!s->is_open) {
         s->is_open = true;
@@ -146,9 +189,9 @@ WR_INLINE void score_down(struct scan *s)
 static void score(struct scan *s, int64_t at, const uint16_t *counts, size_t m)
 {
     for (size_t k = 0; k < m; k++) {
-        if (counts[k])
-            score_up(s, at + (int64_t)k, 1, counts[k] > 1);
-        else
+        if (counts[k] > 1)
+            score_up(s, at + (int64_t)k, 1, 1);
+        else if (!counts[k])
             score_down(s);
     }
 }
@@ -161,26 +204,41 @@ WR_INLINE uint64_t lanes_of(uint64_t word, uint64_t least)
     return (((word & low) + carry) | word) & ~low;
 }
 
+static void score_full(struct scan *s, int64_t end, size_t *eights)
+{
+    const int64_t bins = (int64_t)(*eights * SCAN);
+    if (bins)
+        score_up(s, end - bins, bins, bins);
+    *eights = 0;
+}
+
 /* All bins of small counts: eight at a time, in two words; the most have no bin below two. */
 static void scan_small(struct scan *s)
 {
     const struct plan *const p = s->plan;
     const uint64_t all = UINT64_C(0x8000800080008000);
     const size_t n = (size_t)(p->end - p->lo);
+    size_t full = 0; /* eights before i, not yet scored, without a bin below two */
     size_t i = 0;
     for (; i + SCAN <= n; i += SCAN) {
         uint64_t words[2];
         memcpy(words, p->counts + i, sizeof words);
         const uint64_t several[2] = {lanes_of(words[0], 2), lanes_of(words[1], 2)};
         if (WR_LIKELY((several[0] & several[1]) == all)) {
-            score_up(s, p->lo + (int64_t)i, SCAN, SCAN);
-        } else if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
+            full++;
+            continue;
+        }
+        score_full(s, p->lo + (int64_t)i, &full);
+        if (!s->is_open && !(several[0] | several[1]))
+            continue; /* nothing to enter for */
+        if ((lanes_of(words[0], 1) & lanes_of(words[1], 1)) == all) {
             const int up = __builtin_popcountll(several[0]) + __builtin_popcountll(several[1]);
             score_up(s, p->lo + (int64_t)i, SCAN, up);
         } else {
             score(s, p->lo + (int64_t)i, p->counts + i, SCAN);
         }
     }
+    score_full(s, p->lo + (int64_t)i, &full);
     score(s, p->lo + (int64_t)i, p->counts + i, n - i);
 }
 
@@ -208,20 +266,55 @@ static void find_runs(struct plan *p)
     close_run(&s);
 }
 
-/* The stretches between runs, one after the other. Begin with zero. */
+/* The bins outside of runs, one after the other. Begin with zero. */
 struct outside {
-    size_t next; /* run */
+    size_t run;   /* before which it is */
+    bool is_open; /* at and end are set */
     int64_t at;
+    int64_t end;
+    size_t next; /* of the list */
 };
 
-static bool next_outside(const struct plan *p, struct outside *o, struct segment *ret_segment)
+static bool walk_outside(struct plan *p, struct outside *o, struct bin *ret_bin)
 {
-    if (o->next > p->n)
+    while (o->is_open || o->run <= p->n) {
+        if (!o->is_open) {
+            o->at = o->run ? p->runs[o->run - 1].end : p->lo;
+            o->end = o->run < p->n ? p->runs[o->run].first : p->end;
+            o->is_open = true;
+            o->run++;
+        }
+        ret_bin->index = next_used(p, o->at, o->end, &ret_bin->weight);
+        o->at = ret_bin->index + 1;
+        if (ret_bin->index < o->end)
+            return true;
+        o->is_open = false;
+    }
+    return false;
+}
+
+static bool next_outside(struct plan *p, struct outside *o, struct bin *ret_bin)
+{
+    if (!p->listed)
+        return walk_outside(p, o, ret_bin);
+    if (o->next == p->list_n)
         return false;
-    ret_segment->first = o->next ? p->runs[o->next - 1].end : p->lo;
-    ret_segment->end = o->next < p->n ? p->runs[o->next].first : p->end;
-    o->next++;
+    *ret_bin = p->list[o->next++];
     return true;
+}
+
+/* They are looked for once, if they are not too many. */
+static void list_outside(struct plan *p)
+{
+    struct outside o = {.run = 0};
+    struct bin bin;
+    p->listed = false;
+    for (p->list_n = 0; walk_outside(p, &o, &bin); p->list_n++) {
+        if (p->list_n == LIST_MAX)
+            return;
+        p->list[p->list_n] = bin;
+    }
+    p->listed = true;
 }
 
 /* Ones and pairs */
@@ -266,59 +359,43 @@ struct ways {
     struct block pairs;
 };
 
-static void count_bins(struct ways *w, int64_t at, const uint64_t *weights, size_t n)
+static void count_bin(struct ways *w, int64_t index, uint64_t weight)
 {
-    for (size_t i = 0; i < n; i++) {
-        const int64_t index = at + (int64_t)i;
-        if (!weights[i])
-            continue;
-        count_pair(&w->all_pairs, index, weights[i]);
-        w->fraction |= !is_whole(weights[i]);
-        if (is_whole(weights[i]))
-            count_one(&w->all_ones, index, weights[i]);
-        if (suits_pair(weights[i]))
-            count_pair(&w->pairs, index, weights[i]);
-        else
-            count_one(&w->ones, index, weights[i]);
-    }
+    count_pair(&w->all_pairs, index, weight);
+    w->fraction |= !is_whole(weight);
+    if (is_whole(weight))
+        count_one(&w->all_ones, index, weight);
+    if (suits_pair(weight))
+        count_pair(&w->pairs, index, weight);
+    else
+        count_one(&w->ones, index, weight);
 }
 
 /* What is outside of runs are ones and twos: ones are as short as anything. */
 static bool only_ones(struct plan *p)
 {
-    struct outside o = {.next = 0};
-    struct segment s;
-    uint64_t ones = 0;
-    bool any_pair = false;
-    while (next_outside(p, &o, &s)) {
-        size_t n;
-        for (int64_t at = s.first; at < s.end && !any_pair; at += (int64_t)n) {
-            n = next_bins(p, at, s.end);
-            for (size_t i = 0; i < n; i++) {
-                any_pair |= suits_pair(p->weights[i]);
-                ones += p->weights[i] >> 20;
-            }
-        }
+    struct outside o = {.run = 0};
+    struct bin bin;
+    p->ones = 0;
+    while (next_outside(p, &o, &bin)) {
+        if (suits_pair(bin.weight))
+            return false;
+        p->ones += bin.weight >> 20;
     }
-    p->ones = ones;
-    return !any_pair;
+    return true;
 }
 
 static enum split choose(struct plan *p)
 {
+    list_outside(p);
     if (only_ones(p))
         return ALL_ONES;
     struct ways w;
     memset(&w, 0, sizeof w);
-    struct outside o = {.next = 0};
-    struct segment s;
-    while (next_outside(p, &o, &s)) {
-        size_t n;
-        for (int64_t at = s.first; at < s.end; at += (int64_t)n) {
-            n = next_bins(p, at, s.end);
-            count_bins(&w, at, p->weights, n);
-        }
-    }
+    struct outside o = {.run = 0};
+    struct bin bin;
+    while (next_outside(p, &o, &bin))
+        count_bin(&w, bin.index, bin.weight);
     const uint64_t both = block_bytes(&w.ones) + block_bytes(&w.pairs);
     const uint64_t pairs = block_bytes(&w.all_pairs);
     const uint64_t ones = w.fraction ? UINT64_MAX : block_bytes(&w.all_ones);
@@ -383,7 +460,7 @@ static uint8_t *put_small(uint8_t *at, const uint16_t *counts, size_t n)
 
 static void put_run(struct wr_codec_out *out, struct plan *p, struct segment s)
 {
-    size_t n;
+    uint64_t weight = 0;
     put_flag(out, p->sign, BLOCK_RUN);
     put_uvarint(out, (uint64_t)(s.end - s.first));
     put_varint(out, s.first);
@@ -392,10 +469,12 @@ static void put_run(struct wr_codec_out *out, struct plan *p, struct segment s)
         out->at = put_small(out->at, p->counts + (s.first - p->lo), (size_t)(s.end - s.first));
         return;
     }
-    for (int64_t at = s.first; at < s.end && !out->full; at += (int64_t)n) {
-        n = next_bins(p, at, s.end);
-        for (size_t i = 0; i < n; i++)
-            put_varfloat(out, (double)p->weights[i] * 0x1p-20);
+    for (int64_t at = s.first; at < s.end && !out->full; at++) {
+        const int64_t used = next_used(p, at, s.end, &weight);
+        for (; at < used; at++)
+            wr_codec_put_u8(out, 0);
+        if (at < s.end)
+            put_varfloat(out, (double)weight * 0x1p-20);
     }
 }
 
@@ -422,21 +501,14 @@ static void put_bin(struct wr_codec_out *out, uint8_t block, int64_t delta, uint
 /* The bins outside of runs that belong into this block. */
 static void put_outside(struct wr_codec_out *out, struct plan *p, enum split split, uint8_t block)
 {
-    struct outside o = {.next = 0};
-    struct segment s;
+    struct outside o = {.run = 0};
+    struct bin bin;
     int64_t last = 0;
-    while (next_outside(p, &o, &s)) {
-        size_t n;
-        for (int64_t at = s.first; at < s.end && !out->full; at += (int64_t)n) {
-            n = next_bins(p, at, s.end);
-            for (size_t i = 0; i < n; i++) {
-                const uint64_t weight = p->weights[i];
-                if (!weight || (split == SPLIT && suits_pair(weight) != (block == BLOCK_PAIRS)))
-                    continue;
-                put_bin(out, block, at + (int64_t)i - last, weight);
-                last = at + (int64_t)i;
-            }
-        }
+    while (!out->full && next_outside(p, &o, &bin)) {
+        if (split == SPLIT && suits_pair(bin.weight) != (block == BLOCK_PAIRS))
+            continue;
+        put_bin(out, block, bin.index - last, bin.weight);
+        last = bin.index;
     }
 }
 
@@ -462,15 +534,12 @@ static void put_bins(struct wr_codec_out *out, struct plan *p)
 static void put_one_block(struct wr_codec_out *out, struct plan *p)
 {
     struct block pairs = {.n = 0};
-    uint64_t run = wr_uvarint9_bytes((uint64_t)(p->end - p->lo)) + varint_bytes(p->lo) + 1;
-    size_t n;
-    for (int64_t at = p->lo; at < p->end; at += (int64_t)n) {
-        n = next_bins(p, at, p->end);
-        for (size_t i = 0; i < n; i++) {
-            run += count_bytes(p->weights[i]);
-            if (p->weights[i])
-                count_pair(&pairs, at + (int64_t)i, p->weights[i]);
-        }
+    uint64_t run = wr_uvarint9_bytes((uint64_t)(p->end - p->lo)) + varint_bytes(p->lo) + 1 +
+                   (uint64_t)(p->end - p->lo); /* a byte for an empty bin */
+    uint64_t weight = 0;
+    for (int64_t at = p->lo; (at = next_used(p, at, p->end, &weight)) < p->end; at++) {
+        run += count_bytes(weight) - 1;
+        count_pair(&pairs, at, weight);
     }
     if (run <= wr_uvarint9_bytes(pairs.n) + pairs.bytes) {
         put_run(out, p, (struct segment){.first = p->lo, .end = p->end});
@@ -494,7 +563,11 @@ static void put_sign(struct wr_codec_out *out, const struct weir_codec_opts *opt
     p.sign = sign;
     p.lo = lo;
     p.end = lo + (int64_t)span;
+    p.read_at = 0;
+    p.read_n = 0;
     p.small = span <= SMALL_MAX && wr_bins_read_small(sk, sign, lo, span, p.counts);
+    if (p.small)
+        memset(p.counts + span, 0, SCAN * sizeof p.counts[0]);
     if (opts->flags & WEIR_CODEC_ONE_BLOCK)
         put_one_block(out, &p);
     else

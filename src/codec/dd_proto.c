@@ -17,7 +17,10 @@
 #include "codec/codec.h"
 #include "wire/pb_read.h"
 
-enum { CHUNK = 128 };
+enum {
+    CHUNK = 128,
+    RUN = 2048 /* counts that go to the sketch at once: the default limit of a sketch */
+};
 
 /* Sketch */
 #define MAPPING WR_PB_TAG(1, WR_PB_LEN)
@@ -138,9 +141,9 @@ static void refuse(struct reader *r, const uint8_t *bad, int err)
 /* n counts at `at`, one index behind the other. */
 static void take_counts(struct reader *r, enum wr_bins_sign sign, const uint8_t *at, size_t n)
 {
-    uint64_t weights[CHUNK];
+    uint64_t weights[RUN];
     while (n && !r->pb.err) {
-        const size_t m = n < CHUNK ? n : CHUNK;
+        const size_t m = n < RUN ? n : RUN;
         int err = WEIR_OK;
         for (size_t i = 0; i < m && err == WEIR_OK; i++)
             err = wr_codec_weight(&r->bins, double_of(wr_load64le(at + 8 * i)), &weights[i]);
@@ -238,9 +241,13 @@ struct store {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
     int32_t lo;
+    bool small; /* all counts are in counts */
     size_t span;
-    size_t keyed_bytes; /* as keys and counts */
+    size_t keyed_bytes; /* as keys and counts; or so far, when that is more than a run takes */
     size_t run_bytes;   /* as one run */
+    size_t used_count;
+    uint16_t used[RUN]; /* places in counts of those that are not 0 */
+    uint16_t counts[RUN + 4];
 };
 
 /* Room for an entry but for its key: two tags, two lengths that are below 128, a double. */
@@ -251,42 +258,87 @@ static size_t key_bytes(int64_t index)
     return wr_codec_varint_bytes(wr_codec_zigzag(index));
 }
 
-static struct store measure(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
-                            enum wr_bins_sign sign)
+/* Which of the counts are used, in order; true: so many that a run is shorter, keys of two bytes
+ * supposed, and used is not whole. */
+static bool find_used(struct store *st)
 {
-    struct store st = {.sk = sk, .sign = sign};
-    uint64_t weights[CHUNK];
-    st.span = wr_codec_span(sk, sign, &st.lo);
-    if (!st.span)
-        return st;
-    st.run_bytes = 1 + wr_codec_varint_bytes(8 * st.span) + 8 * st.span + 1 + key_bytes(st.lo);
-    if (opts->flags & WEIR_CODEC_ONE_BLOCK)
-        st.keyed_bytes = st.run_bytes + 1;
-    for (size_t done = 0; done < st.span && st.keyed_bytes <= st.run_bytes; done += CHUNK) {
-        const size_t n = st.span - done < CHUNK ? st.span - done : CHUNK;
-        const int64_t first = st.lo + (int64_t)done;
-        wr_bins_read(sk, sign, (int32_t)first, n, weights);
-        for (size_t i = 0; i < n; i++)
-            if (weights[i])
-                st.keyed_bytes += ENTRY_BYTES + key_bytes(first + (int64_t)i);
+    st->used_count = 0;
+    for (size_t i = 0; i < st->span; i += 4) {
+        uint64_t word;
+        memcpy(&word, st->counts + i, sizeof word);
+        if (WR_LIKELY(!word))
+            continue;
+        for (size_t k = i; k < i + 4; k++) {
+            if (st->counts[k])
+                st->used[st->used_count++] = (uint16_t)k;
+        }
+        if (st->used_count * (ENTRY_BYTES + 1) > st->run_bytes)
+            return true;
     }
-    return st;
+    return false;
 }
 
-/* n doubles at `at`, whole ones by way of the mantissa: 2^52 + count, less 2^52. */
-static void put_run(uint8_t *at, const uint64_t *weights, size_t n)
+static size_t used_keyed_bytes(const struct store *st)
 {
-    uint64_t all = 0;
-    for (size_t i = 0; i < n; i++)
-        all |= weights[i];
-    const bool whole = (all & (WEIR_WEIGHT_ONE - 1)) == 0;
-    for (size_t i = 0; i < n; i++) {
-        const double count = whole ? double_of((weights[i] >> 20) | UINT64_C(0x4330) << 48) - 0x1p52
-                                   : (double)weights[i] * 0x1p-20;
-        uint64_t bits;
-        memcpy(&bits, &count, sizeof bits);
-        wr_store64le(at + 8 * i, bits);
+    size_t bytes = 0;
+    for (size_t i = 0; i < st->used_count; i++)
+        bytes += ENTRY_BYTES + key_bytes((int64_t)st->lo + st->used[i]);
+    return bytes;
+}
+
+static void measure_keyed(struct store *st)
+{
+    uint64_t weights[CHUNK];
+    for (size_t done = 0; done < st->span && st->keyed_bytes <= st->run_bytes; done += CHUNK) {
+        const size_t n = st->span - done < CHUNK ? st->span - done : CHUNK;
+        const int64_t first = st->lo + (int64_t)done;
+        wr_bins_read(st->sk, st->sign, (int32_t)first, n, weights);
+        for (size_t i = 0; i < n; i++)
+            if (weights[i])
+                st->keyed_bytes += ENTRY_BYTES + key_bytes(first + (int64_t)i);
     }
+}
+
+static void measure(struct store *st, const struct weir_codec_opts *opts,
+                    const struct weir_sketch *sk, enum wr_bins_sign sign)
+{
+    st->sk = sk;
+    st->sign = sign;
+    st->keyed_bytes = 0;
+    st->run_bytes = 0;
+    st->small = false;
+    st->span = wr_codec_span(sk, sign, &st->lo);
+    if (!st->span)
+        return;
+    st->small = st->span <= RUN && wr_bins_read_small(sk, sign, st->lo, st->span, st->counts);
+    if (st->small)
+        memset(st->counts + st->span, 0, 4 * sizeof st->counts[0]);
+    st->run_bytes = 1 + wr_codec_varint_bytes(8 * st->span) + 8 * st->span + 1 + key_bytes(st->lo);
+    if (opts->flags & WEIR_CODEC_ONE_BLOCK)
+        st->keyed_bytes = SIZE_MAX;
+    else if (st->small)
+        st->keyed_bytes = find_used(st) ? SIZE_MAX : used_keyed_bytes(st);
+    else
+        measure_keyed(st);
+}
+
+static void put_double(uint8_t *at, double count)
+{
+    uint64_t bits;
+    memcpy(&bits, &count, sizeof bits);
+    wr_store64le(at, bits);
+}
+
+static void put_weights(uint8_t *at, const uint64_t *weights, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_double(at + 8 * i, (double)weights[i] * 0x1p-20);
+}
+
+static void put_counts(uint8_t *at, const uint16_t *counts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_double(at + 8 * i, counts[i]);
 }
 
 static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *weights, size_t n)
@@ -304,16 +356,28 @@ static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *w
     }
 }
 
-static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store *st)
+/* Keys and counts of small ones, which fit: there is room for keyed_bytes. */
+static uint8_t *put_used(uint8_t *at, const struct store *st)
+{
+    for (size_t i = 0; i < st->used_count; i++) {
+        uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
+        at[0] = KEYED;
+        at[1] = (uint8_t)(wr_codec_varint_bytes(key) + ENTRY_BYTES - 2);
+        at[2] = KEY;
+        for (at += 3; key >= 0x80; key >>= 7)
+            *at++ = (uint8_t)(key | 0x80);
+        at[0] = (uint8_t)key;
+        at[1] = VALUE;
+        put_double(at + 2, st->counts[st->used[i]]);
+        at += 10;
+    }
+    return at;
+}
+
+/* Any weights, a stretch at a time. */
+static void put_stretches(struct wr_codec_out *out, const struct store *st, bool run)
 {
     uint64_t weights[CHUNK];
-    const bool run = st->run_bytes <= st->keyed_bytes;
-    wr_codec_put_u8(out, (uint8_t)tag);
-    wr_codec_put_varint(out, run ? st->run_bytes : st->keyed_bytes);
-    if (run && st->span) {
-        wr_codec_put_u8(out, COUNTS);
-        wr_codec_put_varint(out, 8 * st->span);
-    }
     for (size_t done = 0; done < st->span && !out->full; done += CHUNK) {
         const size_t n = st->span - done < CHUNK ? st->span - done : CHUNK;
         const int64_t first = st->lo + (int64_t)done;
@@ -321,11 +385,31 @@ static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store
         if (!run) {
             put_keyed(out, first, weights, n);
         } else if (wr_codec_room(out, 8 * n)) {
-            put_run(out->at, weights, n);
+            put_weights(out->at, weights, n);
             out->at += 8 * n;
         }
     }
-    if (run && st->span) {
+}
+
+static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store *st)
+{
+    const bool run = st->run_bytes <= st->keyed_bytes;
+    wr_codec_put_u8(out, (uint8_t)tag);
+    wr_codec_put_varint(out, run ? st->run_bytes : st->keyed_bytes);
+    if (!st->span)
+        return;
+    if (run) {
+        wr_codec_put_u8(out, COUNTS);
+        wr_codec_put_varint(out, 8 * st->span);
+    }
+    if (!st->small) {
+        put_stretches(out, st, run);
+    } else if (wr_codec_room(out, run ? 8 * st->span : st->keyed_bytes)) {
+        if (run)
+            put_counts(out->at, st->counts, st->span);
+        out->at = run ? out->at + 8 * st->span : put_used(out->at, st);
+    }
+    if (run) {
         wr_codec_put_u8(out, FIRST_INDEX);
         wr_codec_put_varint(out, wr_codec_zigzag(st->lo));
     }
@@ -356,11 +440,12 @@ int wr_dd_proto_encode(const struct weir_codec_opts *opts, const struct weir_ske
     const int r = wr_codec_unit(opts, sk, &unit);
     if (r != WEIR_OK)
         return r;
-    const struct store pos = measure(opts, sk, WR_BINS_POSITIVE);
-    const struct store neg = measure(opts, sk, WR_BINS_NEGATIVE);
+    struct store st;
     put_mapping(out, &unit.mapping);
-    put_store(out, POSITIVE, &pos);
-    put_store(out, NEGATIVE, &neg);
+    measure(&st, opts, sk, WR_BINS_POSITIVE);
+    put_store(out, POSITIVE, &st);
+    measure(&st, opts, sk, WR_BINS_NEGATIVE);
+    put_store(out, NEGATIVE, &st);
     if (wr_bins_zero(sk)) {
         wr_codec_put_u8(out, ZERO_COUNT);
         wr_codec_put_double(out, (double)wr_bins_zero(sk) * 0x1p-20);

@@ -76,7 +76,7 @@ static bool next_number(struct wr_pb *pb, struct list *list, uint64_t *ret)
 {
     while (list->in == list->stop) {
         struct wr_pb_field f;
-        if (pb->err || list->at == pb->end)
+        if (pb->err || list->at >= pb->end)
             return false;
         list->at = wr_pb_field(pb, list->at, pb->end, &f);
         if (!list->at)
@@ -147,11 +147,11 @@ static struct summary take_summary(struct wr_pb *pb)
 {
     struct summary s = {.cnt = 0};
     const uint8_t *at = pb->begin;
-    while (at && at < pb->end) {
+    while (at < pb->end) {
         struct wr_pb_field f;
         at = wr_pb_field(pb, at, pb->end, &f);
         if (!at)
-            break;
+            return s;
         switch (f.tag) {
         case CNT:
             s.cnt = f.u;

@@ -333,21 +333,42 @@ static double bin_end(const struct hist *h, double value)
     return end > value ? end : -weir_mapping_lower(h->mapping, index - 1);
 }
 
-/*
- * n values evenly over [lo, hi]: value i is (i + 1/2) / n of the way, so their mean is the middle.
- * A bin at a time: no more steps than there are bins, or values.
+/* n values evenly over [lo, hi]: value i is (i + 1/2) / n of the way, so their mean is the middle.
  */
-static int spread(struct hist *h, double lo, double hi, uint64_t n)
+struct part {
+    double lo;
+    double hi;
+    uint64_t n;
+};
+
+static struct part part_of(const struct hist *h, const struct slice *s)
 {
-    const double width = hi / 2 - lo / 2; /* halves do not overflow */
-    for (uint64_t i = 0; i < n;) {
-        const double f = ((double)i + 0.5) / (double)n;
-        const double value = fmax(lo, fmin(hi, lo * (1 - f) + hi * f));
+    const double mean = s->lo * (1 - h->t) + s->hi * h->t;
+    struct part p = {.lo = s->lo, .hi = s->hi, .n = s->n};
+    if (h->t <= 0.5)
+        p.hi = fmax(s->lo, fmin(s->hi, mean + (mean - s->lo)));
+    else
+        p.lo = fmin(s->hi, fmax(s->lo, mean - (s->hi - mean)));
+    return p;
+}
+
+static double value_of(const struct part *p, uint64_t i)
+{
+    const double f = ((double)i + 0.5) / (double)p->n;
+    return fmax(p->lo, fmin(p->hi, p->lo * (1 - f) + p->hi * f));
+}
+
+/* The first `most` values of a part, a bin at a time: no more steps than bins, or values. */
+static int spread(struct hist *h, const struct part *p, uint64_t most)
+{
+    const double width = p->hi / 2 - p->lo / 2; /* halves do not overflow */
+    for (uint64_t i = 0; i < most;) {
+        const double value = value_of(p, i);
         const double end = bin_end(h, value);
-        uint64_t next = n;
-        if (end < hi && width > 0) {
-            const double past = floor((end / 2 - lo / 2) / width * (double)n + 0.5);
-            if (past < (double)n)
+        uint64_t next = most;
+        if (end < p->hi && width > 0) {
+            const double past = floor((end / 2 - p->lo / 2) / width * (double)p->n + 0.5);
+            if (past < (double)most)
                 next = past > (double)i + 1 ? (uint64_t)past : i + 1;
         }
         const int r = put(h, value, next - i);
@@ -358,26 +379,35 @@ static int spread(struct hist *h, double lo, double hi, uint64_t n)
     return WEIR_OK;
 }
 
-static int spread_slice(struct hist *h, const struct slice *s)
+/* The extremes that were seen, and the highest of the others: the highest come first, so that a
+ * limit of bins costs one move and not one for each bin that comes. */
+static int place_ends(struct hist *h, const struct part *top)
 {
-    const double mean = s->lo * (1 - h->t) + s->hi * h->t;
-    if (h->t <= 0.5)
-        return spread(h, s->lo, fmax(s->lo, fmin(s->hi, mean + (mean - s->lo))), s->n);
-    return spread(h, fmin(s->hi, fmax(s->lo, mean - (s->hi - mean))), s->hi, s->n);
+    int r = max_placed(h) ? put(h, h->stats.max, 1) : WEIR_OK;
+    if (r == WEIR_OK && top->n)
+        r = put(h, value_of(top, top->n - 1), 1);
+    return r == WEIR_OK && h->min_seen ? put(h, h->stats.min, 1) : r;
 }
 
 static int place(struct hist *h)
 {
     struct buckets b = buckets_of(h);
-    int r = WEIR_OK;
+    struct part top = {.n = 0};
+    uint64_t last = 0;
+    while (next_used(h, &b)) {
+        const struct slice s = slice_of(h, &b);
+        if (!s.n)
+            continue;
+        top = part_of(h, &s);
+        last = b.number;
+    }
+    int r = place_ends(h, &top);
+    b = buckets_of(h);
     while (r == WEIR_OK && next_used(h, &b)) {
         const struct slice s = slice_of(h, &b);
-        r = spread_slice(h, &s);
+        const struct part p = part_of(h, &s);
+        r = spread(h, &p, p.n - (p.n && b.number == last));
     }
-    if (r == WEIR_OK && h->min_seen)
-        r = put(h, h->stats.min, 1);
-    if (r == WEIR_OK && max_placed(h))
-        r = put(h, h->stats.max, 1);
     return r;
 }
 

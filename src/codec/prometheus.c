@@ -334,7 +334,7 @@ static bool next_run(struct wr_whole_walk *walk, struct run *ret)
 static void put_spans(struct wr_codec_out *out, uint32_t number, const struct wr_whole *w)
 {
     struct wr_whole_walk walk;
-    struct run run;
+    struct run run = {0};
     int64_t end = -1; /* so that the first offset is that of bucket index + 1 */
     wr_whole_begin(&walk, w);
     while (next_run(&walk, &run)) {

@@ -272,7 +272,7 @@ int wr_sketchlib_encode(const struct weir_codec_opts *opts, const struct weir_sk
                          (offset ? 1 + wr_codec_varint_bytes(offset) : 0);
     wr_counts_put_uint(out, 1, FORMAT_VERSION);
     wr_counts_put_head(out, SKETCH_DDSKETCH, bytes);
-    wr_counts_put_double(out, 1, (gamma - 1) / (gamma + 1));
+    wr_counts_put_double(out, 1, wr_counts_alpha(gamma));
     if (packed)
         wr_counts_put_head(out, 2, packed);
     wr_whole_put_varints(out, &pos);

@@ -265,10 +265,29 @@ int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t firs
     return r;
 }
 
-enum { SUM_CHUNK = 64 };
+enum { SUM_CHUNK = 256 };
 
 /* Of bins from index on, whose answers grow by g: two at a time, so that one product does not wait
  * for the other. */
+static double sum_growing_small(const struct weir_mapping *m, int32_t index, const uint16_t *counts,
+                                size_t n)
+{
+    const double g = weir_mapping_gamma(m);
+    double even = weir_mapping_value(m, index);
+    double odd = even * g;
+    double even_sum = 0;
+    double odd_sum = 0;
+    for (size_t k = 0; k + 1 < n; k += 2) {
+        even_sum += even * counts[k];
+        odd_sum += odd * counts[k + 1];
+        even *= g * g;
+        odd *= g * g;
+    }
+    if (n % 2)
+        even_sum += even * counts[n - 1];
+    return even_sum + odd_sum;
+}
+
 static double sum_growing(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
                           size_t n)
 {
@@ -299,26 +318,33 @@ static double sum_any(const struct weir_mapping *m, int32_t index, const uint64_
     return sum;
 }
 
-static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
+/* [first, first + n), n <= SUM_CHUNK. */
+static double chunk_sum(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
+                        size_t n)
 {
     const struct weir_mapping *const m = wr_sketch_mapping(sk);
-    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG;
+    const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)n - 1));
+    /* 256 bins of 64 bits; at the end of doubles bins stop growing */
+    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG && last < DBL_MAX / 0x1p76;
+    uint16_t counts[SUM_CHUNK];
+    uint64_t weights[SUM_CHUNK];
+    if (grows && wr_bins_read_small(sk, sign, first, n, counts))
+        return sum_growing_small(m, first, counts, n);
+    wr_bins_read(sk, sign, first, n, weights);
+    return grows ? sum_growing(m, first, weights, n) : sum_any(m, first, weights, n);
+}
+
+static double derived_sum(const struct weir_sketch *sk, enum wr_bins_sign sign)
+{
     double sum = 0;
     int32_t lo;
     int32_t hi;
     if (!wr_bins_range(sk, sign, &lo, &hi))
         return 0;
     const size_t n = (size_t)((uint32_t)hi - (uint32_t)lo) + 1;
-    for (size_t i = 0; i < n; i += SUM_CHUNK) {
-        uint64_t weights[SUM_CHUNK];
-        const int32_t first = (int32_t)((uint32_t)lo + (uint32_t)i);
-        const size_t chunk = n - i < SUM_CHUNK ? n - i : SUM_CHUNK;
-        const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)chunk - 1));
-        wr_bins_read(sk, sign, first, chunk, weights);
-        /* 64 bins of 64 bits; at the end of doubles bins stop growing */
-        sum += grows && last < DBL_MAX / 0x1p72 ? sum_growing(m, first, weights, chunk)
-                                                : sum_any(m, first, weights, chunk);
-    }
+    for (size_t i = 0; i < n; i += SUM_CHUNK)
+        sum += chunk_sum(sk, sign, (int32_t)((uint32_t)lo + (uint32_t)i),
+                         n - i < SUM_CHUNK ? n - i : SUM_CHUNK);
     return fmin(sum, DBL_MAX);
 }
 

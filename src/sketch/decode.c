@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode: a sketch from its compact form. See form.h.
+ * decode: a sketch from its compact form, or into one. See form.h.
  *
- * The bytes are a stranger's. They are read twice: first everything is checked, with no memory,
- * then one block is made for the bins that are there and they are put in. Only used bins and the
- * sketch's own limit decide its size, never a number that the bytes claim.
+ * The bytes are a stranger's. They are read once, and everything in them is checked. Meanwhile the
+ * positive bins are written down on the stack, if there are at most 2048 from the lowest to the
+ * highest: then the form is a sketch that lies there, and merged like any other. What is larger, or
+ * has negative bins, is read a second time, into a sketch that is there for it. Only used bins and
+ * the sketch's own limit decide how much memory that takes, never a number that the bytes claim.
  *
- * Threads: owner. Memory: see wr_store_reserve.
+ * Threads: owner. Memory: that of a merge; a mapping that the sketch has not.
  */
 #include "sketch/form.h"
 
@@ -97,6 +99,8 @@ WR_INLINE uint64_t read_weight(struct reader *r, uint8_t unit)
     return r->err ? 0 : v << unit;
 }
 
+#define NOTE_MAX WR_LIST_SPAN
+
 /* What the first reading finds in the bins of one sign. Weights are in units of the form. */
 struct bins {
     const uint8_t *at; /* where the counts start */
@@ -105,14 +109,19 @@ struct bins {
     struct sizes sizes;
     uint64_t weight;
     uint64_t peak;
-    uint64_t bits; /* of all weights */
+    uint64_t bits;  /* of all weights */
+    uint32_t *note; /* NOTE_MAX counts from sizes.first on; NULL: not to be written down, or not
+                       possible */
 };
 
 struct decoded {
     uint8_t flags;
+    uint8_t more;
+    bool plain; /* version 1 */
     uint8_t unit;
-    uint64_t weight;
     uint64_t zero;
+    double error;
+    struct weir_mapping *made; /* held; NULL: the sketch has it */
     struct wr_kind kind;       /* grid and mapping of it */
     struct weir_sketch totals; /* weight, sum, min and max of it; of that kind */
     struct bins pos;
@@ -134,46 +143,74 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
     uint32_t empty_run = 0;
     bool fits = true;
     const bool starts = *r->at != 0;
+    if (t.n > NOTE_MAX)
+        t.note = NULL;
     for (uint64_t k = 0; k < t.n && !r->err; k++) {
         const uint64_t count = read_varint(r);
         fits &= take_count(&t, count);
         sizes_add_next(&t.sizes, &empty_run, count);
+        if (t.note)
+            t.note[k] = (uint32_t)count; /* what does not fit is seen by the peak */
     }
     sizes_end(&t.sizes);
     t.sizes.first = index;
-    t.sizes.last = index + (int32_t)t.n - 1;
+    t.sizes.last = (int32_t)(index + (int64_t)t.n - 1);
     if (!fits || !starts || empty_run)
         refuse(r, WEIR_EFORMAT);
     *b = t;
 }
 
+/* Write down a count after empty ones. false: there is no room. */
+static bool note_pair(struct bins *b, size_t at, size_t empty, uint64_t count)
+{
+    if (!b->note || at >= NOTE_MAX)
+        return false;
+    memset(b->note + at - empty, 0, empty * sizeof b->note[0]);
+    b->note[at] = (uint32_t)count;
+    return true;
+}
+
 /* Bins that are not empty, each so many after the one before; none above most. */
 static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t most)
 {
+    const int32_t first = index;
     for (uint64_t k = 0; k < b->n && !r->err; k++) {
+        uint64_t gap = 0;
         if (k) {
-            const uint64_t gap = read_varint(r);
-            if (gap >= (uint64_t)(most - index)) {
+            gap = read_varint(r);
+            if (gap >= (uint64_t)((int64_t)most - index)) {
                 refuse(r, WEIR_EFORMAT);
                 return;
             }
-            index += 1 + (int32_t)gap;
+            index = (int32_t)(index + 1 + (int64_t)gap);
         }
         const uint64_t count = read_varint(r);
         if (!count || !take_count(b, count))
             refuse(r, WEIR_EFORMAT);
         sizes_add(&b->sizes, index, count);
+        if (!note_pair(b, (uint32_t)index - (uint32_t)first, (size_t)gap, count))
+            b->note = NULL;
     }
 }
 
-/* Read and check one block of bins. Bounded by the range of indices. */
-static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, struct bins *ret_bins)
+/* The least and the greatest index that a bin may have. */
+static void limits_of(const struct decoded *d, int32_t *ret_least, int32_t *ret_most)
 {
-    const bool ns = d->kind.head.grid == WEIR_GRID_NS;
-    const int32_t least = ns ? WR_MAPPING_NS_MIN : WR_MAPPING_VALUE_MIN;
-    const int32_t most = ns ? WR_MAPPING_NS_MAX : WR_MAPPING_VALUE_MAX;
+    *ret_least = INT32_MIN;
+    *ret_most = INT32_MAX;
+    if (!(d->more & MORE_LOOSE))
+        wr_mapping_limits(d->kind.head.mapping, d->kind.head.grid == WEIR_GRID_NS, ret_least,
+                          ret_most);
+}
+
+/* Read and check one block of bins. Bounded by the range of indices. */
+static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, struct bins *bins)
+{
+    int32_t least;
+    int32_t most;
+    limits_of(d, &least, &most);
     const uint64_t first = read_varint(r);
-    struct bins b = {.pairs = pairs, .n = read_varint(r)};
+    struct bins b = {.pairs = pairs, .n = read_varint(r), .note = bins->note};
     if (!r->err && r->at == r->end)
         refuse(r, WEIR_ETRUNCATED);
     if (r->err)
@@ -192,7 +229,9 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
         return;
     if (b.weight > UINT64_MAX >> d->unit || pairs != (pairs_bytes(&b.sizes) < run_bytes(&b.sizes)))
         refuse(r, WEIR_EFORMAT);
-    *ret_bins = b;
+    if (b.peak > UINT32_MAX)
+        b.note = NULL;
+    *bins = b;
 }
 
 /* The second reading: what scan_bins has accepted goes into st, which is empty. */
@@ -205,10 +244,10 @@ static int load_bins(const struct wr_kind *kind, struct wr_store *st, const stru
     const bool covered = err == WEIR_OK && index >= st->base;
     for (uint64_t k = 0; k < b->n && err == WEIR_OK; k++) {
         if (k)
-            index += b->pairs ? 1 + (int32_t)read_varint(&r) : 1;
+            index = (int32_t)(index + 1 + (b->pairs ? (int64_t)read_varint(&r) : 0));
         const uint64_t count = read_varint(&r);
         if (covered)
-            wr_counter_put(st->bins, st->width, (size_t)(index - st->base), count);
+            wr_counter_put(st->bins, st->width, (uint32_t)index - (uint32_t)st->base, count);
         else if (count) /* more bins than this sketch may have */
             err = wr_store_add(st, kind, index, count << unit);
     }
@@ -290,6 +329,25 @@ static bool min_matches(const struct decoded *d)
     return place == WR_POSITIVE && index <= d->pos.sizes.first;
 }
 
+/* Which collapse a form of version 1 with these bins and extremes tells. */
+static unsigned implied_by(const struct decoded *d)
+{
+    const bool pos = d->flags & FLAG_POS;
+    int32_t index = 0;
+    const enum wr_sign place =
+        wr_sketch_place(&d->totals, pos ? &d->totals.min : &d->totals.max, &index);
+    return form_implied(d->flags, place, index, pos ? d->pos.sizes.first : d->neg.sizes.first);
+}
+
+/* Version 1: what it tells without a word. Version 2: it was needed. */
+static bool settle_more(struct decoded *d)
+{
+    const unsigned implied = implied_by(d);
+    if (d->plain)
+        d->more |= (uint8_t)implied;
+    return d->plain || !form_is_plain(d->more, d->more & MORE_COLLAPSED ? implied : 0);
+}
+
 static bool totals_match(const struct decoded *d)
 {
     uint64_t sum;
@@ -301,34 +359,84 @@ static bool totals_match(const struct decoded *d)
     return fraction == ((d->flags & FLAG_FRACTION) != 0);
 }
 
-static int read_header(struct reader *r, uint8_t grid, struct decoded *d)
+static bool flags_agree(const struct decoded *d, uint32_t grid)
 {
-    const uint8_t version = read_byte(r);
-    d->flags = read_byte(r);
-    const uint8_t scale = read_byte(r);
-    if (r->err)
-        return r->err;
-    if (version != VERSION || scale != WR_MAPPING_SCALE)
-        return WEIR_EVERSION;
-    if (d->flags & ~FLAG_ALL)
-        return WEIR_EFORMAT;
-    if ((d->flags & FLAG_NS ? WEIR_GRID_NS : WEIR_GRID_VALUE) != grid)
-        return WEIR_EVERSION;
-    if ((d->flags & FLAG_POS_SPARSE && !(d->flags & FLAG_POS)) ||
-        (d->flags & FLAG_NEG_SPARSE && !(d->flags & FLAG_NEG)) ||
-        (d->flags & FLAG_NEG && grid == WEIR_GRID_NS) ||
-        (d->flags & FLAG_FRACTION && !(d->flags & FLAG_CONTENT)))
-        return WEIR_EFORMAT;
-    d->unit = d->flags & FLAG_FRACTION ? 0 : WR_STORE_SHIFT;
-    d->kind = (struct wr_kind){.head = {.mapping = &wr_mapping_default, .grid = grid}};
-    d->totals.of.kind = &d->kind;
-    return WEIR_OK;
+    const unsigned flags = d->flags;
+    if (flags & ~(unsigned)FLAG_ALL || d->more & ~(unsigned)MORE_ALL)
+        return false;
+    if ((flags & FLAG_POS_SPARSE && !(flags & FLAG_POS)) ||
+        (flags & FLAG_NEG_SPARSE && !(flags & FLAG_NEG)) ||
+        (flags & FLAG_NEG && grid == WEIR_GRID_NS) ||
+        (flags & FLAG_FRACTION && !(flags & FLAG_CONTENT)))
+        return false;
+    return (!(d->more & MORE_POS_COLLAPSED) || flags & FLAG_POS) &&
+           (!(d->more & MORE_NEG_COLLAPSED) || flags & FLAG_NEG) &&
+           (!(d->more & (MORE_LOOSE | MORE_DERIVED | MORE_ERROR)) || flags & FLAG_CONTENT);
 }
 
-/* The first reading: everything is checked. */
-static int scan(struct reader *r, uint8_t grid, struct decoded *d)
+/* The mapping: that of sk, if it is the one that the bytes name, else one that is made. */
+static int read_mapping(struct reader *r, const struct weir_sketch *sk, struct decoded *d)
 {
-    const int err = read_header(r, grid, d);
+    const struct weir_mapping *const own = wr_sketch_mapping(sk);
+    const uint8_t kind = read_byte(r);
+    int err = WEIR_OK;
+    d->kind = (struct wr_kind){.head = {.mapping = own, .grid = (uint8_t)wr_sketch_grid(sk)}};
+    d->totals.of.kind = &d->kind;
+    if (d->more & MORE_MAPPING) {
+        const double gamma = read_double(r);
+        const double offset = read_double(r);
+        if (r->err)
+            return r->err;
+        if (kind == WEIR_MAPPING_BASE2)
+            return WEIR_EFORMAT;
+        if (!wr_mapping_is(own, kind, gamma, offset))
+            err = wr_mapping_read_only(&wr_sketch_kind(sk)->alloc, kind, gamma, offset, &d->made);
+    } else {
+        const int32_t scale = kind < 0x80 ? kind : kind - 0x100;
+        if (r->err)
+            return r->err;
+        if (own->kind != WEIR_MAPPING_BASE2 || own->scale != scale)
+            err = weir_mapping_base2(NULL, scale, &d->made);
+    }
+    if (d->made)
+        d->kind.head.mapping = d->made;
+    return err == WEIR_OK || err == WEIR_ENOMEM ? err : WEIR_EVERSION;
+}
+
+static int read_header(struct reader *r, const struct weir_sketch *sk, struct decoded *d)
+{
+    const uint32_t grid = wr_sketch_grid(sk);
+    const uint8_t version = read_byte(r);
+    d->flags = read_byte(r);
+    if (r->err)
+        return r->err;
+    if (version != VERSION && version != VERSION_MORE)
+        return WEIR_EVERSION;
+    d->plain = version == VERSION;
+    if (!d->plain)
+        d->more = read_byte(r);
+    if (r->err)
+        return r->err;
+    if (!(d->flags & ~(unsigned)FLAG_ALL) &&
+        (d->flags & FLAG_NS ? WEIR_GRID_NS : WEIR_GRID_VALUE) != grid)
+        return WEIR_EVERSION;
+    const int err = read_mapping(r, sk, d);
+    if (err != WEIR_OK)
+        return err;
+    if (!flags_agree(d, grid))
+        return WEIR_EFORMAT;
+    if (d->more & MORE_ERROR)
+        d->error = read_double(r);
+    if (d->more & MORE_ERROR && !r->err && !(d->error > 0 && d->error <= DBL_MAX))
+        return WEIR_EFORMAT;
+    d->unit = d->flags & FLAG_FRACTION ? 0 : WR_STORE_SHIFT;
+    return r->err;
+}
+
+/* The first reading: everything is checked. What it made is the caller's to let go. */
+static int scan(struct reader *r, const struct weir_sketch *sk, struct decoded *d)
+{
+    const int err = read_header(r, sk, d);
     if (err != WEIR_OK)
         return err;
     if (d->flags & FLAG_CONTENT)
@@ -341,25 +449,104 @@ static int scan(struct reader *r, uint8_t grid, struct decoded *d)
         scan_bins(r, d, d->flags & FLAG_POS_SPARSE, &d->pos);
     if (r->err)
         return r->err;
-    if (r->at != r->end)
+    if (r->at != r->end || !settle_more(d))
         return WEIR_EFORMAT;
-    if (d->flags & FLAG_CONTENT &&
-        !(totals_match(d) && spelled_well(&d->totals) && max_matches(d) && min_matches(d)))
+    if (!(d->flags & FLAG_CONTENT))
+        return WEIR_OK;
+    if (!totals_match(d) || !spelled_well(&d->totals))
         return WEIR_EFORMAT;
-    return WEIR_OK;
+    const bool match = d->more & MORE_LOOSE || (max_matches(d) && min_matches(d));
+    return match ? WEIR_OK : WEIR_EFORMAT;
 }
 
-/* sk is empty. */
+/* A form that lies on the stack as a sketch. */
+struct noted {
+    struct weir_sketch sketch;
+    struct wr_rest rest;
+    uint32_t counts[NOTE_MAX];
+    uint16_t list[WR_LIST_MAX];
+};
+
+/* The bits of struct weir_sketch, flags that more stands for. */
+static uint8_t flags_of(const struct decoded *d)
+{
+    return (uint8_t)((d->more & MORE_POS_COLLAPSED ? WR_SK_COLLAPSED : 0) |
+                     (d->more & MORE_LOOSE ? WR_SK_LOOSE : 0) |
+                     (d->more & MORE_DERIVED ? WR_SK_DERIVED : 0));
+}
+
+/* A few whole weights are a list. */
+static void note_list(struct noted *n, const struct bins *b, size_t span)
+{
+    size_t samples = 0;
+    for (size_t i = 0; i < span; i++)
+        for (uint32_t k = 0; k < n->counts[i]; k++)
+            n->list[samples++] = (uint16_t)i;
+    WR_ASSERT(samples == b->weight);
+    n->sketch.bins = (uint8_t *)n->list;
+    n->sketch.cap = (uint16_t)samples;
+    n->sketch.flags |= WR_SK_LIST;
+}
+
+/* Counters of the narrowest width, in their place. */
+static void note_counters(struct noted *n, const struct bins *b, size_t span, uint8_t unit)
+{
+    const uint8_t width = b->peak <= UINT8_MAX ? 0 : b->peak <= UINT16_MAX ? 1 : 2;
+    uint8_t *const bins = (uint8_t *)n->counts;
+    for (size_t i = 0; i < span && width == 0; i++)
+        bins[i] = (uint8_t)n->counts[i];
+    for (size_t i = 0; i < span && width == 1; i++)
+        wr_counter_put(bins, 1, i, n->counts[i]);
+    n->sketch.bins = bins;
+    n->sketch.cap = (uint16_t)span;
+    n->sketch.size = wr_store_size((uint32_t)span << width);
+    n->sketch.flags |= (uint8_t)(width | (unit ? 0 : WR_SK_FINE));
+}
+
+/* The sketch that the form is, if its bins are written down. */
+static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind)
+{
+    if (d->flags & FLAG_NEG || (d->flags & FLAG_POS && !d->pos.note))
+        return false;
+    n->sketch = d->totals;
+    n->sketch.flags = flags_of(d);
+    n->sketch.of.kind = kind;
+    n->sketch.base = d->pos.sizes.first;
+    if (d->zero || d->error > 0) {
+        n->rest = (struct wr_rest){.head = kind->head, .kind = kind, .zero = d->zero};
+        n->rest.neg.shift = WR_STORE_SHIFT;
+        n->rest.error = d->error;
+        n->sketch.of.rest = &n->rest;
+        n->sketch.flags |= WR_SK_REST;
+    }
+    if (!(d->flags & FLAG_POS))
+        return true; /* no bins, no counters */
+    const size_t span = (uint32_t)d->pos.sizes.last - (uint32_t)d->pos.sizes.first + 1;
+    if (d->unit && d->pos.weight <= WR_LIST_MAX && !(d->more & MORE_POS_COLLAPSED))
+        note_list(n, &d->pos, span);
+    else
+        note_counters(n, &d->pos, span, d->unit);
+    return true;
+}
+
+/* The second reading, into an empty sketch. */
 static int load(struct weir_sketch *sk, const struct decoded *d, const uint8_t *end)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
+    const bool rare = d->flags & (FLAG_NEG | FLAG_ZERO) || d->error > 0;
     int err = WEIR_OK;
-    if (d->flags & (FLAG_NEG | FLAG_ZERO) && !wr_sketch_rest(sk))
+    /* also for clearing it after a failure: the used bins are not found by the extremes then */
+    sk->flags |= WR_SK_LOOSE;
+    if (rare && !wr_sketch_rest(sk))
         return WEIR_ENOMEM;
-    if (d->flags & FLAG_NEG)
-        err = load_bins(kind, &sk->of.rest->neg, &d->neg, end, d->unit);
-    if (d->flags & FLAG_ZERO)
+    if (rare) {
         sk->of.rest->zero = d->zero;
+        sk->of.rest->error = d->error;
+    }
+    if (d->flags & FLAG_NEG) {
+        err = load_bins(kind, &sk->of.rest->neg, &d->neg, end, d->unit);
+        sk->of.rest->neg.collapsed |= (d->more & MORE_NEG_COLLAPSED) != 0;
+    }
     if (err == WEIR_OK && d->flags & FLAG_POS) {
         if (sk->flags & WR_SK_LIST)
             (void)wr_list_spread(sk); /* of nothing: takes no memory */
@@ -367,25 +554,91 @@ static int load(struct weir_sketch *sk, const struct decoded *d, const uint8_t *
         err = load_bins(kind, &pos, &d->pos, end, d->unit);
         wr_sketch_put(sk, &pos);
     }
-    return err;
+    if (err != WEIR_OK)
+        return err;
+    sk->flags = (uint8_t)((sk->flags & ~WR_SK_LOOSE) | flags_of(d));
+    sk->weight = d->totals.weight;
+    sk->sum = d->totals.sum;
+    sk->min = d->totals.min;
+    sk->max = d->totals.max;
+    return WEIR_OK;
+}
+
+/* Everything of a form, once it is read. */
+struct form {
+    struct decoded d;
+    struct noted n;
+    const uint8_t *end;
+};
+
+/* Read and check; sk says grid and mapping. What was made is let go by form_done. */
+static int form_read(struct form *f, const struct weir_sketch *sk, const void *src, size_t bytes)
+{
+    struct reader r = {.at = src, .end = bytes ? (const uint8_t *)src + bytes : src};
+    memset(&f->d, 0, sizeof f->d);
+    f->d.pos.note = f->n.counts;
+    f->end = r.end;
+    return scan(&r, sk, &f->d);
+}
+
+static void form_done(struct form *f)
+{
+    weir_mapping_unref(f->d.made);
+}
+
+/* What was read and checked into sk, which is empty. */
+static int replace(struct weir_sketch *sk, struct form *f)
+{
+    const int err = wr_sketch_set_mapping(sk, f->d.kind.head.mapping);
+    if (err != WEIR_OK || !(f->d.flags & FLAG_CONTENT))
+        return err;
+    if (note(&f->n, &f->d, wr_sketch_kind(sk)))
+        return weir_sketch_merge(sk, &f->n.sketch);
+    return load(sk, &f->d, f->end);
 }
 
 int weir_sketch_decode(struct weir_sketch *sk, const void *src, size_t bytes)
 {
+    struct form f;
     weir_sketch_clear(sk);
-    struct reader r = {.at = src, .end = bytes ? (const uint8_t *)src + bytes : src};
-    struct decoded d;
-    memset(&d, 0, sizeof d);
-    int err = scan(&r, (uint8_t)wr_sketch_grid(sk), &d);
-    if (err != WEIR_OK || !(d.flags & FLAG_CONTENT))
-        return err;
-    err = load(sk, &d, r.end);
-    /* also before clearing: it finds the used bins by the extremes */
-    sk->weight = d.totals.weight;
-    sk->sum = d.totals.sum;
-    sk->min = d.totals.min;
-    sk->max = d.totals.max;
+    int err = form_read(&f, sk, src, bytes);
+    if (err == WEIR_OK)
+        err = replace(sk, &f);
+    form_done(&f);
     if (err != WEIR_OK)
         weir_sketch_clear(sk);
+    return err;
+}
+
+/* By way of a sketch in between: what is too large for the stack, or has negative bins. */
+static int merge_large(struct weir_sketch *dst, struct form *f)
+{
+    const struct wr_kind *const kind = wr_sketch_kind(dst);
+    const struct weir_sketch_opts opts = {.struct_size = sizeof opts,
+                                          .alloc = kind->alloc,
+                                          .grid = kind->head.grid,
+                                          .max_bins = kind->head.max_bins,
+                                          .mapping = kind->head.mapping};
+    struct weir_sketch *between;
+    int err = weir_sketch_new(&opts, &between);
+    if (err != WEIR_OK)
+        return err;
+    err = load(between, &f->d, f->end);
+    if (err == WEIR_OK)
+        err = weir_sketch_merge(dst, between);
+    weir_sketch_free(between);
+    return err;
+}
+
+int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src, size_t bytes)
+{
+    struct form f;
+    int err = form_read(&f, dst, src, bytes);
+    if (err == WEIR_OK && f.d.made)
+        err = WEIR_EVERSION;
+    if (err == WEIR_OK && f.d.flags & FLAG_CONTENT)
+        err = note(&f.n, &f.d, wr_sketch_kind(dst)) ? weir_sketch_merge(dst, &f.n.sketch)
+                                                    : merge_large(dst, &f);
+    form_done(&f);
     return err;
 }

@@ -11,6 +11,8 @@
 /* What encoding needs to know before the first byte. */
 struct plan {
     uint8_t flags;
+    uint8_t more;
+    bool plain;   /* version 1 */
     uint8_t unit; /* weights are shifted right by this */
     struct sizes pos;
     struct sizes neg;
@@ -66,6 +68,36 @@ static bool whole(const struct wr_store *st)
     return (fraction & (WEIR_WEIGHT_ONE - 1)) == 0;
 }
 
+/* What version 1 has no word for, and whether it needs one. */
+static void plan_more(const struct weir_sketch *sk, struct plan *p)
+{
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    unsigned more = 0;
+    if (wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2)
+        more |= MORE_MAPPING;
+    if (p->flags & FLAG_POS && sk->flags & WR_SK_COLLAPSED)
+        more |= MORE_POS_COLLAPSED;
+    if (p->flags & FLAG_NEG && neg->collapsed)
+        more |= MORE_NEG_COLLAPSED;
+    if (p->flags & FLAG_CONTENT) {
+        if (sk->flags & WR_SK_LOOSE)
+            more |= MORE_LOOSE;
+        if (sk->flags & WR_SK_DERIVED)
+            more |= MORE_DERIVED;
+        if (wr_sketch_inherited(sk) > 0)
+            more |= MORE_ERROR;
+    }
+    unsigned implied = 0;
+    if (more & MORE_COLLAPSED) {
+        const bool pos = p->flags & FLAG_POS;
+        int32_t index = 0;
+        const enum wr_sign place = wr_sketch_place(sk, pos ? &sk->min : &sk->max, &index);
+        implied = form_implied(p->flags, place, index, pos ? p->pos.first : p->neg.first);
+    }
+    p->more = (uint8_t)more;
+    p->plain = form_is_plain(more, implied);
+}
+
 static void make_plan(const struct weir_sketch *sk, const struct wr_store *store, struct plan *p)
 {
     const struct wr_store *const other = wr_sketch_negative(sk);
@@ -90,6 +122,7 @@ static void make_plan(const struct weir_sketch *sk, const struct wr_store *store
     if (pos)
         p->flags |=
             pairs_bytes(&p->pos) < run_bytes(&p->pos) ? FLAG_POS | FLAG_POS_SPARSE : FLAG_POS;
+    plan_more(sk, p);
 }
 
 static size_t extremes_bytes(const struct weir_sketch *sk)
@@ -102,6 +135,9 @@ static size_t extremes_bytes(const struct weir_sketch *sk)
 static size_t plan_bytes(const struct weir_sketch *sk, const struct plan *p)
 {
     size_t n = 3;
+    if (!p->plain)
+        n += 1 + (p->more & MORE_MAPPING ? 2 * sizeof(double) : 0) +
+             (p->more & MORE_ERROR ? sizeof(double) : 0);
     if (!(p->flags & FLAG_CONTENT))
         return n;
     n += varint_bytes(sk->weight >> p->unit) + SUM_BYTES + extremes_bytes(sk);
@@ -218,6 +254,26 @@ static uint8_t *put_totals(uint8_t *at, const struct weir_sketch *sk, const stru
     return put_double(at, sk->max.value);
 }
 
+/* Up to the totals. */
+static uint8_t *put_header(uint8_t *at, const struct weir_sketch *sk, const struct plan *p)
+{
+    const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    *at++ = p->plain ? VERSION : VERSION_MORE;
+    *at++ = p->flags;
+    if (!p->plain)
+        *at++ = p->more;
+    if (m->kind == WEIR_MAPPING_BASE2) {
+        *at++ = (uint8_t)m->scale;
+    } else {
+        *at++ = (uint8_t)m->kind;
+        at = put_double(at, m->gamma);
+        at = put_double(at, m->offset);
+    }
+    if (!p->plain && p->more & MORE_ERROR)
+        at = put_double(at, wr_sketch_inherited(sk));
+    return at;
+}
+
 int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap, size_t *ret_bytes)
 {
     struct wr_spread spread;
@@ -227,10 +283,7 @@ int weir_sketch_encode(const struct weir_sketch *sk, void *dst, size_t cap, size
     const size_t bytes = plan_bytes(sk, &p);
     if (bytes > cap)
         return WEIR_EFULL;
-    uint8_t *at = dst;
-    *at++ = VERSION;
-    *at++ = p.flags;
-    *at++ = WR_MAPPING_SCALE;
+    uint8_t *at = put_header(dst, sk, &p);
     if (p.flags & FLAG_CONTENT)
         at = put_totals(at, sk, &p);
     if (p.flags & FLAG_ZERO)

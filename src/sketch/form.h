@@ -2,7 +2,8 @@
 #ifndef WR_SKETCH_FORM_H
 #define WR_SKETCH_FORM_H
 /*
- * form: the compact form, version 1, as encode.c and decode.c share it: docs/formats/sketch.md.
+ * form: the compact form, versions 1 and 2, as encode.c and decode.c share it:
+ * docs/formats/sketch.md. Version 2 is for what 1 cannot say.
  *
  * The form is canonical: equal contents give equal bytes, and the decoder refuses every other
  * spelling of them. So whatever is accepted and fits the bin limit is encoded to the same bytes.
@@ -10,6 +11,7 @@
 #include "sketch/state.h"
 
 #define VERSION 1u
+#define VERSION_MORE 2u
 #define SUM_BYTES 16u
 
 enum {
@@ -23,6 +25,38 @@ enum {
     FLAG_ALL = (1 << 7) - 1,
 };
 #define FLAG_CONTENT (FLAG_ZERO | FLAG_POS | FLAG_NEG)
+
+/* The second byte of flags, of version 2. */
+enum {
+    MORE_MAPPING = 1 << 0,       /* of another kind than base 2: spelled out */
+    MORE_POS_COLLAPSED = 1 << 1, /* low positive bins were added to the lowest */
+    MORE_NEG_COLLAPSED = 1 << 2,
+    MORE_LOOSE = 1 << 3,   /* the extremes need not be in the outermost bins */
+    MORE_DERIVED = 1 << 4, /* sum, minimum or maximum is derived from bins */
+    MORE_ERROR = 1 << 5,   /* bins came from another mapping, with this relative error */
+    MORE_ALL = (1 << 6) - 1,
+};
+#define MORE_COLLAPSED (MORE_POS_COLLAPSED | MORE_NEG_COLLAPSED)
+
+/* Which collapse version 1 tells without a flag: with one sign alone, and no zeros, the extreme
+ * nearest zero lies below the lowest bin. place and index: of that extreme. */
+static inline unsigned form_implied(unsigned flags, enum wr_sign place, int32_t index,
+                                    int32_t first)
+{
+    const unsigned content = flags & FLAG_CONTENT;
+    if (content == FLAG_POS && place == WR_POSITIVE && index < first)
+        return MORE_POS_COLLAPSED;
+    if (content == FLAG_NEG && place == WR_NEGATIVE && index < first)
+        return MORE_NEG_COLLAPSED;
+    return 0;
+}
+
+/* Version 1 says it: more is what a form of version 2 would say, implied what one of version 1
+ * implies. */
+static inline bool form_is_plain(unsigned more, unsigned implied)
+{
+    return more == implied;
+}
 
 static inline uint64_t zigzag(int32_t v)
 {

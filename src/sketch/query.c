@@ -169,19 +169,21 @@ void weir_sketch_bins(const struct weir_sketch *sk, weir_sketch_bin_fn *fn, void
     int32_t lo;
     int32_t hi;
     if (wr_sketch_neg_range(sk, &lo, &hi)) {
-        for (int32_t i = hi; i >= lo; i--) {
-            const uint64_t weight = wr_store_weight_at(wr_sketch_negative(sk), i);
+        for (int64_t i = hi; i >= lo; i--) { /* foreign bins may be the last there are */
+            const int32_t index = (int32_t)i;
+            const uint64_t weight = wr_store_weight_at(wr_sketch_negative(sk), index);
             if (weight)
-                fn(ctx, -wr_view_lower(sk, i + 1), -wr_view_lower(sk, i), weight);
+                fn(ctx, -wr_view_upper(sk, index), -wr_view_lower(sk, index), weight);
         }
     }
     if (wr_sketch_zero(sk))
         fn(ctx, 0, 0, wr_sketch_zero(sk));
     if (wr_sketch_pos_range(sk, pos, &lo, &hi)) {
-        for (int32_t i = lo; i <= hi; i++) {
-            const uint64_t weight = wr_store_weight_at(pos, i);
+        for (int64_t i = lo; i <= hi; i++) {
+            const int32_t index = (int32_t)i;
+            const uint64_t weight = wr_store_weight_at(pos, index);
             if (weight)
-                fn(ctx, wr_view_lower(sk, i), wr_view_lower(sk, i + 1), weight);
+                fn(ctx, wr_view_lower(sk, index), wr_view_upper(sk, index), weight);
         }
     }
 }

@@ -10,6 +10,8 @@
  */
 #include "sketch/quantile.h"
 
+#include <float.h>
+
 /* A weight as others count it. */
 static double count_of(uint64_t weight)
 {
@@ -74,17 +76,25 @@ static double round_half_even(double v)
     return fmod(down, 2) == 0 ? down : down + 1;
 }
 
-/* The width of a bin as a factor. */
-static double growth_at(const struct weir_sketch *sk, int32_t index)
-{
-    return wr_view_lower(sk, index + 1) / wr_view_lower(sk, index);
-}
-
 /*
  * The Agent's keys are rounded to the nearest, and read as if rounded down: its bins begin half a
  * bin higher than ours of the same number. Negative ones are read from zero outwards, against the
  * order of ranks: that is its own.
  */
+static void agent_ends(const struct weir_sketch *sk, int32_t index, double *low, double *high)
+{
+    const double lower = wr_view_lower(sk, index);
+    const double upper = wr_view_upper(sk, index);
+    if (!(lower > 0)) { /* foreign bins can lie below the least double */
+        *low = 0;
+        *high = upper;
+        return;
+    }
+    const double growth = upper / lower;
+    *low = fmin(lower * sqrt(growth), DBL_MAX);
+    *high = fmin(*low * growth, DBL_MAX);
+}
+
 static double by_agent(const struct weir_sketch *sk, double q)
 {
     const double min = wr_view_min(sk);
@@ -98,11 +108,8 @@ static double by_agent(const struct weir_sketch *sk, double q)
     first_above(sk, rank, &spot);
     double low = 0;
     double high = 0;
-    if (spot.sign != WR_ZERO) {
-        const double growth = growth_at(sk, spot.index);
-        low = wr_view_lower(sk, spot.index) * sqrt(growth);
-        high = low * growth;
-    }
+    if (spot.sign != WR_ZERO)
+        agent_ends(sk, spot.index, &low, &high);
     if (spot.sign == WR_NEGATIVE) {
         low = -low;
         high = -high;
@@ -116,8 +123,10 @@ static double by_agent(const struct weir_sketch *sk, double q)
 /* lower and upper of a bin of positive values, at a fraction of the way on a logarithmic scale. */
 static double between(double lower, double upper, double fraction)
 {
+    if (!(lower > 0)) /* foreign bins can lie below the least double */
+        return upper * fraction;
     const double from = log2(lower);
-    return exp2(from + (log2(upper) - from) * fraction);
+    return fmin(exp2(from + (log2(upper) - from) * fraction), DBL_MAX);
 }
 
 /* Ranks are counted from the nearer end, and interpolated in the bin. */
@@ -142,7 +151,7 @@ static double by_prometheus(const struct weir_sketch *sk, double q)
     const double weight = count_of(spot.weight);
     const double fraction = (low ? rank - (upto - weight) : upto - rank) / weight;
     const double lower = wr_view_lower(sk, spot.index);
-    const double upper = wr_view_lower(sk, spot.index + 1);
+    const double upper = wr_view_upper(sk, spot.index);
     if (spot.sign == WR_POSITIVE)
         return between(lower, upper, fraction);
     return -between(lower, upper, 1 - fraction);

@@ -547,6 +547,14 @@ static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src, ui
     return WEIR_OK;
 }
 
+/* It has collapsed bins that are not dst's lowest: those of a lesser limit. */
+static bool collapsed_elsewhere(const struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    const struct wr_store *const neg = wr_sketch_negative(src);
+    return src->of.head->max_bins < dst->of.head->max_bins &&
+           (src->flags & WR_SK_COLLAPSED || (neg && neg->collapsed));
+}
+
 int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
 {
     const struct wr_kind *const kind = wr_sketch_kind(dst);
@@ -564,6 +572,8 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
         return r;
     dst->weight = total;
     dst->flags |= src->flags & (WR_SK_LOOSE | WR_SK_DERIVED);
+    if (collapsed_elsewhere(dst, src))
+        dst->flags |= WR_SK_LOOSE;
     merge_exact(dst, src);
     return WEIR_OK;
 }

@@ -42,8 +42,10 @@ enum {
     WR_SK_LIST = 1 << 3,      /* the block is a list, cap its length */
     WR_SK_COLLAPSED = 1 << 4, /* positive bins were added to the lowest kept */
     WR_SK_REST = 1 << 5,      /* there is a struct wr_rest */
-    WR_SK_LOOSE = 1 << 6,     /* the extremes came with foreign bins, and may lie outside them */
-    WR_SK_DERIVED = 1 << 7,   /* sum, minimum or maximum is derived from bins */
+    /* the extremes came with foreign bins, and may lie outside them; what is collapsed may be so
+     * by a limit that is not this sketch's */
+    WR_SK_LOOSE = 1 << 6,
+    WR_SK_DERIVED = 1 << 7, /* sum, minimum or maximum is derived from bins */
 };
 #define WR_SK_SHAPE (WR_SK_WIDTH | WR_SK_FINE | WR_SK_LIST)
 

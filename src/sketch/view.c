@@ -26,6 +26,11 @@ double wr_view_lower(const struct weir_sketch *sk, int32_t index)
     return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
 }
 
+double wr_view_upper(const struct weir_sketch *sk, int32_t index)
+{
+    return wr_view_lower(sk, index < INT32_MAX ? index + 1 : index); /* that is past all doubles */
+}
+
 static double answer_of(const struct weir_sketch *sk, const union wr_extreme *x)
 {
     return wr_sketch_grid(sk) == WEIR_GRID_NS ? (double)x->ns / 1e9 : x->value;
@@ -79,6 +84,15 @@ double wr_view_error(const struct weir_sketch *sk)
     return (1 + wr_sketch_mapping(sk)->accuracy) * (1 + wr_sketch_inherited(sk)) - 1;
 }
 
+/* The extreme nearer to zero lies below all bins of its sign, so that one was collapsed; the bytes
+ * that a sketch came from do not say so otherwise. */
+static bool is_below(const struct weir_sketch *sk, enum wr_sign sign, int32_t lo)
+{
+    int32_t least;
+    return !(sk->flags & WR_SK_LOOSE) &&
+           wr_sketch_place(sk, wr_view_extreme(sk, sign, WR_END_LOW), &least) == sign && least < lo;
+}
+
 bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret_index)
 {
     if (sign == WR_POSITIVE && sk->flags & WR_SK_LIST)
@@ -87,12 +101,11 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
     const struct wr_store *const st = sign == WR_POSITIVE ? &pos : wr_sketch_negative(sk);
     int32_t lo;
     int32_t hi;
-    if (!st || !st->collapsed || !wr_store_used(st, &lo, &hi))
+    if (!st || !wr_store_used(st, &lo, &hi) || !(st->collapsed || is_below(sk, sign, lo)))
         return false;
-    /* What collapsed here is in the lowest bin that the limit leaves. Otherwise it came so, from
-     * a sketch whose limit is not known, but which had two bins at least. */
-    const bool own = (uint32_t)(hi - lo) + 1 == sk->of.head->max_bins;
-    *ret_index = own || lo == hi ? lo : hi - 1;
+    /* What collapsed here is in the lowest bin. What came from elsewhere can be higher up, but not
+     * in the highest bin: the least limit is two. */
+    *ret_index = sk->flags & WR_SK_LOOSE && lo < hi ? hi - 1 : lo;
     return true;
 }
 
@@ -110,8 +123,10 @@ static int64_t whole_ns(double v)
 
 enum wr_sign wr_view_place(const struct weir_sketch *sk, double v, int32_t *ret_index)
 {
-    const union wr_extreme x = wr_sketch_grid(sk) == WEIR_GRID_NS
-                                   ? (union wr_extreme){.ns = whole_ns(v)}
-                                   : (union wr_extreme){.value = v};
+    union wr_extreme x;
+    if (wr_sketch_grid(sk) == WEIR_GRID_NS)
+        x.ns = whole_ns(v);
+    else
+        x.value = v;
     return wr_sketch_place(sk, &x, ret_index);
 }

@@ -111,8 +111,9 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
 /* Extremes of a sketch that is not empty. */
 double wr_view_min(const struct weir_sketch *sk);
 double wr_view_max(const struct weir_sketch *sk);
-/* A bound, and the answer, of a bin of positive values. */
+/* The bounds, and the answer, of a bin of positive values. */
 double wr_view_lower(const struct weir_sketch *sk, int32_t index);
+double wr_view_upper(const struct weir_sketch *sk, int32_t index);
 double wr_view_value(const struct weir_sketch *sk, int32_t index);
 /* How far the answer of a bin may be from what is in it, relatively, collapse apart. */
 double wr_view_error(const struct weir_sketch *sk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ddsketch: the library's codec behind the same few lines of text as ddsketch-go/main.go: a case a
- * line on stdin, one line of answer each.
+ * ddsketch: the library's codec behind the same few lines of text as ddsketch-go/main.go and
+ * histogram-go/main.go: a case a line on stdin, one line of answer each.
  *
  *   write FORMAT KIND GAMMA OFFSET BLOCKS VALUE:WEIGHT...   answers hex; BLOCKS is one or cut
  *   read  FORMAT HEX                                        answers what is in it
@@ -25,6 +25,9 @@ static void need(int r, const char *what)
 
 static uint32_t codec_of(const char *format)
 {
+    for (uint32_t codec = WEIR_CODEC_OTLP_EXP; weir_codec_name(codec); codec++)
+        if (strcmp(format, weir_codec_name(codec)) == 0)
+            return codec;
     return strcmp(format, "proto") == 0 || strcmp(format, "stream") == 0 ? WEIR_CODEC_DD_PROTO
                                                                          : WEIR_CODEC_DD_COMPACT;
 }
@@ -114,7 +117,12 @@ static void read_case(char **save)
         need(weir_sketch_is_exact(sk) ? WEIR_OK : WEIR_EFORMAT, "statistics");
         printf("exact %.17g %.17g %.17g ", weir_sketch_sum(sk), min, max);
     }
+    const bool histogram = codec_of(format) >= WEIR_CODEC_OTLP_EXP;
+    if (histogram)
+        printf("scale %d ", (int)weir_mapping_scale(weir_sketch_mapping(sk)));
     printf("zeros %.17g", (double)wr_bins_zero(sk) * 0x1p-20);
+    if (histogram)
+        printf(" count %.17g", (double)weir_sketch_weight(sk) * 0x1p-20);
     print_bins(sk, WR_BINS_POSITIVE, '+');
     print_bins(sk, WR_BINS_NEGATIVE, '-');
     printf("\n");

@@ -280,3 +280,36 @@ TEST(an_answer_is_within_its_bound_after_conversions)
     free(m);
     T_TRUE(seen.own > 1000 && seen.collapsed > 300 && seen.infinite > 300);
 }
+
+/* Merge another one, of fewer bins, with samples of its own. */
+static void merge_another(struct model *m, struct t_rng *r)
+{
+    const struct weir_sketch_opts o = {.struct_size = sizeof o,
+                                       .grid = weir_sketch_grid(m->sk),
+                                       .max_bins = (uint32_t)t_below(r, 30) + 2,
+                                       .mapping = weir_sketch_mapping(m->sk)};
+    struct weir_sketch *const into = m->sk;
+    T_OK(weir_sketch_new(&o, &m->sk));
+    const enum shape shape = (enum shape)t_below(r, SHAPES);
+    for (size_t n = t_below(r, SAMPLES_MAX - m->n + 1); n > 0; n--)
+        record(m, r, shape);
+    T_OK(weir_sketch_merge(into, m->sk));
+    weir_sketch_free(m->sk);
+    m->sk = into;
+    qsort(m->s, m->n, sizeof m->s[0], by_value);
+}
+
+TEST(an_answer_is_within_its_bound_after_merging_what_collapsed)
+{
+    struct t_rng r = t_rng(t_seed() + 2);
+    struct model *const m = malloc(sizeof *m);
+    struct seen seen = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        fill(m, &r);
+        merge_another(m, &r);
+        check_bounds(m, &r, &seen);
+        weir_sketch_free(m->sk);
+    }
+    free(m);
+    T_TRUE(seen.own > 1000 && seen.collapsed > 300 && seen.infinite > 300);
+}

@@ -5,8 +5,9 @@
 Written from docs/formats/sketch.md and the definition of a bin, (2^(i/64), 2^((i+1)/64)], with
 fractions of integers; it shares no table and no code with the library.
 
-Usage: make.py index > index.tsv; make.py form > form.tsv
+Usage: make.py index > index.tsv; make.py form > form.tsv; make.py more > form2.tsv
 """
+import decimal
 import struct
 import sys
 from fractions import Fraction
@@ -167,4 +168,99 @@ def form_rows() -> None:
         print(f"{name}\t{grid}\t{text}\t{form(grid, samples).hex()}")
 
 
-index_rows() if sys.argv[1] == "index" else form_rows()
+# Version 2, and version 1 at other scales
+
+
+decimal.getcontext().prec = 60
+
+
+def index_log(v: float, gamma: float, offset: float) -> int:
+    """floor(log_gamma v + offset); none of the values here is near a bound."""
+    at = decimal.Decimal(v).ln() / decimal.Decimal(gamma).ln() + decimal.Decimal(offset)
+    assert abs(at - at.to_integral_value()) > decimal.Decimal("1e-9")
+    return int(at.to_integral_value(rounding=decimal.ROUND_FLOOR))
+
+
+def coarser(i: int, scale: int) -> int:
+    return i >> (6 - scale)
+
+
+def fold(bins: dict[int, int], most: int) -> tuple[dict[int, int], bool]:
+    """Each weight at max(i, highest - most + 1)."""
+    if not bins:
+        return bins, False
+    floor = max(bins) - most + 1
+    out = {}
+    for i, w in bins.items():
+        out[max(i, floor)] = out.get(max(i, floor), 0) + w
+    return out, min(bins) < floor
+
+
+def form_more(mapping: tuple, max_bins: int, samples: list[tuple[float, int]]) -> bytes:
+    """Of the double grid."""
+
+    def index(v: float) -> int:
+        if mapping[0] == "base2":
+            return coarser(index_value(v), mapping[1])
+        return index_log(v, mapping[1], mapping[2])
+
+    zero, pos, neg = 0, {}, {}
+    for v, w in samples:
+        if v == 0:
+            zero += w
+        else:
+            side = pos if v > 0 else neg
+            side[index(abs(v))] = side.get(index(abs(v)), 0) + w
+    least, most = min(v for v, _ in samples), max(v for v, _ in samples)
+    pos, pos_folded = fold(pos, max_bins)
+    neg, neg_folded = fold(neg, max_bins)
+    whole = all(w % ONE == 0 for w in [zero, *pos.values(), *neg.values()])
+    unit = ONE if whole else 1
+    exact = sum(Fraction(v) * w for v, w in samples) / ONE
+    high = float(exact)
+    low = float(exact - Fraction(high))
+    flags = 0 if whole else 2
+    body = varint(sum(w for _, w in samples) // unit)
+    body += struct.pack("<4d", high, low, least, most)
+    if zero:
+        flags |= 4
+        body += varint(zero // unit)
+    for bins, here, as_pairs in ((neg, 16, 64), (pos, 8, 32)):
+        if bins:
+            b, is_pairs = block(bins, unit)
+            flags |= here | (as_pairs if is_pairs else 0)
+            body += b
+    more = (1 if mapping[0] != "base2" else 0) | (2 if pos_folded else 0) | (4 if neg_folded else 0)
+    alone = not zero and (not neg or not pos)  # then the extreme tells a collapse
+    name = bytes([mapping[1] & 255]) if mapping[0] == "base2" else b"\1" + struct.pack("<2d", *mapping[1:])
+    if more == 0 or (alone and mapping[0] == "base2"):
+        return bytes([1, flags]) + name + body
+    return bytes([2, flags, more]) + name + body
+
+
+def more_rows() -> None:
+    half = ONE // 2
+    one_percent = 1.01 / 0.99
+    few = [(float(k), ONE) for k in (3, 5, 8, 200)]
+    wide = [(2.0**k * 1.1, ONE) for k in range(12)]
+    cases = {
+        "scale-0": (("base2", 0), 2048, few),
+        "scale-minus-2": (("base2", -2), 2048, few + [(-7.0, ONE)]),
+        "log-1-percent": (("log", one_percent, 0.0), 2048, few),
+        "log-signs": (("log", one_percent, 0.0), 2048, few + [(-4.0, ONE), (0.0, 2 * ONE), (2.5, half)]),
+        "log-backend": (("log", 1.015625, 1338.5), 2048, few),
+        "collapse-that-shows": (("base2", 6), 64, wide),
+        "collapse-with-a-zero": (("base2", 6), 64, wide + [(0.0, ONE)]),
+        "collapse-of-negatives": (("base2", 6), 64, [(-v, w) for v, w in wide]),
+        "collapse-of-both": (("base2", 6), 64, wide + [(-v, w) for v, w in wide]),
+        "collapse-of-negatives-alone": (("base2", 6), 64, [(7.0, ONE)] + [(-v, w) for v, w in wide]),
+        "log-collapse": (("log", one_percent, 0.0), 16, wide),
+    }
+    print("#id\tmapping\tmax_bins\tsamples value*weight\thex")
+    for name, (mapping, max_bins, samples) in cases.items():
+        spec = " ".join(m if isinstance(m, str) else m.hex() if isinstance(m, float) else str(m) for m in mapping)
+        text = " ".join(f"{float(v).hex()}*{w}" for v, w in samples)
+        print(f"{name}\t{spec}\t{max_bins}\t{text}\t{form_more(mapping, max_bins, samples).hex()}")
+
+
+{"index": index_rows, "form": form_rows, "more": more_rows}[sys.argv[1]]()

@@ -57,6 +57,10 @@ static void asap_row(void *ctx, char *cells[T_CELLS])
     t_expect_stats(sk, parts[3]);
     T_TRUE(weir_sketch_is_exact(sk));
     expect_bytes(ASAP, sk, &b);
+    for (size_t i = 0; i < b.n; i++) {
+        const int r = t_decode_only(ASAP, NULL, b.at, i, NULL);
+        T_TRUE(r == WEIR_ETRUNCATED || (i == 0 && r != WEIR_OK));
+    }
     t_expect_hardy(ASAP, NULL, b.at, b.n);
     free(b.at);
     weir_sketch_free(sk);
@@ -65,6 +69,21 @@ static void asap_row(void *ctx, char *cells[T_CELLS])
 TEST(envelopes_are_read_and_written_byte_for_byte)
 {
     T_EQ_U64(t_rows(GOLDEN "asapv1.tsv", asap_row, NULL), 14);
+}
+
+TEST(answers_do_not_pass_the_maximum)
+{
+    struct t_bytes b = t_bytes(
+        "41534150763101020500000000220000003582b06d657461646174615f76657273696f6e01a5616c706861cb3f"
+        "847ae147ae147b959701007fcc80cd012cce00010000cf0000000100000000d0d8cb41e0401013000000cb3fdd"
+        "000000000000cb3fe0400000000000");
+    struct weir_sketch *sk;
+    T_OK(t_decode(ASAP, NULL, b.at, b.n, &sk));
+    T_EQ_U64(weir_sketch_weight(sk), UINT64_C(4295033388) * ONE);
+    T_EQ_DBL(t_sketch_q(sk, 0.1), 0.5078125); /* the highest bin answers 0.515 */
+    T_EQ_DBL(t_sketch_q(sk, 0.99), 0.5078125);
+    free(b.at);
+    weir_sketch_free(sk);
 }
 
 TEST(a_sketch_of_signs_answers_as_its_writer_does)
@@ -304,4 +323,31 @@ TEST(durations_are_written_in_the_unit_of_their_bins)
     weir_sketch_free(again);
     weir_sketch_free(sk);
     weir_mapping_unref(m);
+}
+
+static void expect_alpha(double alpha)
+{
+    struct weir_mapping *m;
+    T_OK(weir_mapping_new(NULL, WEIR_MAPPING_LOG, (1 + alpha) / (1 - alpha), 0, &m));
+    struct weir_sketch *const sk = t_sketch_of(m, 0);
+    T_OK(weir_sketch_add(sk, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        struct t_bytes b = t_encode(i ? ASAP : LIB, NULL, sk);
+        struct weir_sketch *again;
+        T_OK(t_decode(i ? ASAP : LIB, NULL, b.at, b.n, &again));
+        T_EQ_DBL(weir_mapping_gamma(weir_sketch_mapping(again)), weir_mapping_gamma(m));
+        free(b.at);
+        weir_sketch_free(again);
+    }
+    weir_sketch_free(sk);
+    weir_mapping_unref(m);
+}
+
+TEST(an_alpha_comes_back_as_the_same_gamma)
+{
+    struct t_rng rng = t_rng(t_seed());
+    expect_alpha(0.01);
+    expect_alpha(0x1.17a5147aee37bp-1);
+    for (int i = 0; i < 300; i++)
+        expect_alpha(exp(-t_unit(&rng) * 9) * 0.95);
 }

@@ -340,3 +340,19 @@ TEST(only_the_agents_bins_are_written_also_from_nanoseconds_or_whole_bins_off)
     weir_mapping_unref(off);
     weir_mapping_unref(ns);
 }
+
+TEST(three_and_two_thousand_million_values_are_five)
+{
+    struct weir_sketch *const a = t_sketch_of(NULL, 0);
+    struct weir_sketch *const b = t_sketch_of(NULL, 0);
+    T_OK(decode_hex("3a02f414"
+                    "420580bcc1960b",
+                    a)); /* vector#26135: a count of 32 bits wraps */
+    T_OK(decode_hex("3a02f414"
+                    "420580a8d6b907",
+                    b));
+    T_OK(weir_sketch_merge(a, b));
+    T_EQ_DBL(count_of(a), 5e9);
+    weir_sketch_free(b);
+    weir_sketch_free(a);
+}

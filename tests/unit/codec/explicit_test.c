@@ -109,14 +109,14 @@ static void expect_buckets(const struct weir_sketch *sk, const struct point *p)
     }
 }
 
+/* Numbers with blanks between; "-" is one that was not sent, and alone none at all. */
 static void read_numbers(const char *text, double *ret, size_t *ret_n)
 {
     *ret_n = 0;
     while (*text && strcmp(text, "-") != 0) {
-        char *end;
-        ret[(*ret_n)++] = *text == '-' && (text[1] == ' ' || !text[1])
-                              ? (end = (char *)(uintptr_t)text + 1, (double)NAN)
-                              : strtod(text, &end);
+        const bool absent = *text == '-' && (text[1] == ' ' || !text[1]);
+        char *end = (char *)(uintptr_t)text + 1;
+        ret[(*ret_n)++] = absent ? (double)NAN : strtod(text, &end);
         text = *end ? end + 1 : end;
     }
 }

@@ -116,8 +116,9 @@ void t_expect_hardy(uint32_t codec, const struct weir_codec_opts *opts, const ui
     const size_t most = n < 72 ? n : 72;
     uint8_t *const copy = malloc(n + 1);
     T_TRUE(copy != NULL);
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < n; i++)
         try_one(codec, opts, bytes, i);
+    for (size_t i = 0; i < most; i++) {
         for (size_t k = 0; k < sizeof values; k++) {
             memcpy(copy, bytes, n);
             copy[i] = values[k];

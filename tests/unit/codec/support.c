@@ -67,30 +67,9 @@ static uint64_t weight_at(const struct weir_sketch *sk, enum wr_bins_sign sign, 
 
 double t_java_quantile(const struct weir_sketch *sk, double q)
 {
-    const struct weir_mapping *const m = weir_sketch_mapping(sk);
-    const double n = (double)weir_sketch_weight(sk) / (double)ONE;
-    const double rank = q * (n > 1 ? n - 1 : 0) * (double)ONE;
-    double sum = 0;
-    int32_t lo;
-    int32_t hi;
-    if (wr_bins_range(sk, WR_BINS_NEGATIVE, &lo, &hi))
-        for (int64_t i = hi; i >= lo; i--) {
-            sum += (double)weight_at(sk, WR_BINS_NEGATIVE, (int32_t)i);
-            if (sum > rank)
-                return -weir_mapping_value(m, (int32_t)i);
-        }
-    sum += (double)wr_bins_zero(sk);
-    if (sum > rank)
-        return 0;
-    double last = 0;
-    if (wr_bins_range(sk, WR_BINS_POSITIVE, &lo, &hi))
-        for (int64_t i = lo; i <= hi; i++) {
-            sum += (double)weight_at(sk, WR_BINS_POSITIVE, (int32_t)i);
-            last = weir_mapping_value(m, (int32_t)i);
-            if (sum > rank)
-                return last;
-        }
-    return last;
+    double v;
+    T_OK(weir_sketch_quantile_by(sk, WEIR_QUANTILE_JAVA, q, &v));
+    return v;
 }
 
 struct t_bytes t_encode(uint32_t codec, const struct weir_codec_opts *opts,

@@ -42,6 +42,8 @@ static void expect_stats(const struct weir_sketch *sk, const char *text)
         T_EQ_DBL(weir_sketch_sum(sk), number_of(exact, "sum="));
         T_EQ_DBL(t_sketch_min(sk), number_of(exact, "min="));
         T_EQ_DBL(t_sketch_max(sk), number_of(exact, "max="));
+        T_EQ_DBL(t_sketch_q(sk, 0), t_sketch_min(sk)); /* our own rule keeps to what is known */
+        T_EQ_DBL(t_sketch_q(sk, 1), t_sketch_max(sk));
     }
     if (strstr(text, "approx_sum="))
         T_NEAR(weir_sketch_sum(sk), number_of(text, "approx_sum="), 1e-9);
@@ -133,6 +135,36 @@ static void expect_malformed(void *ctx, char *cells[T_CELLS])
 TEST(hostile_bytes_are_refused_and_take_no_memory_by_what_they_claim)
 {
     T_EQ_U64(t_rows(CODEC_GOLDEN "ddsketch-malformed.tsv", expect_malformed, NULL), 96);
+}
+
+/* One byte in ten is another: ClickHouse#92393 and the like. */
+static void expect_corrupted(void *ctx, char *cells[T_CELLS])
+{
+    struct t_rng *const rng = ctx;
+    struct t_bytes b = t_bytes(cells[2]);
+    struct weir_sketch *const sk = t_sketch_of(NULL, 0);
+    for (int i = 0; i < 40 && b.n; i++) {
+        uint8_t *const bytes = malloc(b.n);
+        T_TRUE(bytes != NULL);
+        memcpy(bytes, b.at, b.n);
+        for (size_t k = 0; k <= b.n / 10; k++)
+            bytes[t_below(rng, b.n)] = (uint8_t)t_next(rng);
+        const int r = weir_codec_decode(codec_of(cells[0]), NULL, bytes, b.n, sk, NULL);
+        T_TRUE(wr_sketch_check(sk));
+        T_EQ_U64(weir_sketch_bins_weight(sk), weir_sketch_weight(sk));
+        T_TRUE(r == WEIR_OK || weir_sketch_weight(sk) == 0);
+        if (weir_sketch_weight(sk))
+            T_TRUE(isfinite(t_sketch_q(sk, 0.5)) && isfinite(weir_sketch_sum(sk)));
+        free(bytes);
+    }
+    weir_sketch_free(sk);
+    free(b.at);
+}
+
+TEST(corrupted_bytes_are_another_sketch_or_refused)
+{
+    struct t_rng rng = t_rng(t_seed());
+    T_EQ_U64(t_rows(CODEC_GOLDEN "ddsketch.tsv", expect_corrupted, &rng), 65);
 }
 
 /* The numbers of the compact encoding. */

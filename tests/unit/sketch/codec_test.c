@@ -168,9 +168,26 @@ static const struct {
     const char *hex;
     int want;
 } refused[] = {
-    {"another version", WEIR_GRID_NS, "020106", WEIR_EVERSION},
+    {"another version", WEIR_GRID_NS, "030106", WEIR_EVERSION},
     {"version 0", WEIR_GRID_NS, "000106", WEIR_EVERSION},
-    {"another scale", WEIR_GRID_NS, "010105", WEIR_EVERSION},
+    {"a scale that is too fine", WEIR_GRID_NS, "010109", WEIR_EVERSION},
+    {"a scale that is too coarse", WEIR_GRID_NS, "0101f5", WEIR_EVERSION},
+    {"version 2 for what 1 can say", WEIR_GRID_NS, "02010006", WEIR_EFORMAT},
+    {"version 2 for a collapse that shows", WEIR_GRID_NS,
+     "02090206 02 00005006000000000000000000000000 01 63 a117 01 02", WEIR_EFORMAT},
+    {"a flag of version 2 that is not there", WEIR_GRID_NS, "02014006", WEIR_EFORMAT},
+    {"an error of nothing", WEIR_GRID_VALUE, "02002006 000000000000f03f", WEIR_EFORMAT},
+    {"an error of 0", WEIR_GRID_VALUE,
+     "02082006 0000000000000000 01 000000000000f03f 0000000000000000 000000000000f03f "
+     "000000000000f03f 01 01 01",
+     WEIR_EFORMAT},
+    {"a collapse of bins that are not there", WEIR_GRID_VALUE, "02000206", WEIR_EFORMAT},
+    {"a mapping of gamma 1", WEIR_GRID_VALUE, "02000101 000000000000f03f 0000000000000000",
+     WEIR_EVERSION},
+    {"a kind of mapping that is not there", WEIR_GRID_VALUE,
+     "02000106 333333333333f33f 0000000000000000", WEIR_EVERSION},
+    {"base 2 spelled out", WEIR_GRID_VALUE, "02000100 0000000000000040 0000000000000000",
+     WEIR_EFORMAT},
     {"another grid", WEIR_GRID_NS, "010006", WEIR_EVERSION},
     {"another grid", WEIR_GRID_VALUE, "010106", WEIR_EVERSION},
     {"a flag that is not there", WEIR_GRID_NS, "018106", WEIR_EFORMAT},

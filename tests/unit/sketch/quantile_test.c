@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "sketch/bins.h"
 #include "sketch/walk.h"
 
 /* A sketch of values, in a mapping; values ends where n says. */
@@ -192,6 +193,52 @@ TEST(the_greatest_total_has_its_quantiles_by_every_rule)
         T_NEAR(by(sk, rule, 1), 8.0, 0.03);
     }
     weir_sketch_free(sk);
+}
+
+/* A sketch of foreign bins, which may be any. */
+static struct weir_sketch *of_bins(struct weir_mapping *m, const int32_t *indices, size_t n)
+{
+    const struct wr_bins_stats none = {0};
+    struct weir_sketch *const sk = make(m, 0);
+    T_OK(wr_bins_begin(sk, weir_sketch_mapping(sk)));
+    for (size_t i = 0; i < n; i++) {
+        T_OK(wr_bins_add(sk, WR_BINS_POSITIVE, indices[i], 2 * ONE));
+        T_OK(wr_bins_add(sk, WR_BINS_NEGATIVE, indices[i], 3 * ONE));
+    }
+    T_OK(wr_bins_end(sk, &none));
+    return sk;
+}
+
+static void count_bin(void *ctx, double lower, double upper, uint64_t weight)
+{
+    T_TRUE(lower <= upper && weight > 0);
+    ++*(unsigned *)ctx;
+}
+
+TEST(foreign_bins_past_all_doubles_have_finite_answers)
+{
+    static const int32_t indices[][2] = {{INT32_MIN, INT32_MIN + 1},
+                                         {-2000000000, -1999999999},
+                                         {-70000, -69999},
+                                         {-200, 200},
+                                         {70000, 70001},
+                                         {INT32_MAX - 1, INT32_MAX}};
+    static const char *const mappings[] = {"log 0.01", "base2 0", "base2 6", "agent", "cubic"};
+    for (size_t k = 0; k < sizeof indices / sizeof indices[0]; k++)
+        for (size_t j = 0; j < sizeof mappings / sizeof mappings[0]; j++) {
+            struct weir_sketch *const sk = of_bins(mapping_named(mappings[j]), indices[k], 2);
+            unsigned bins = 0;
+            weir_sketch_bins(sk, count_bin, &bins);
+            T_EQ_U64(bins, 4);
+            for (int i = 0; i <= 20; i++) {
+                for (uint32_t rule = 0; rule <= WEIR_QUANTILE_PROMETHEUS; rule++)
+                    T_TRUE(isfinite(by(sk, rule, i / 20.0)));
+                T_TRUE(bound_of(sk, i / 20.0) >= 0);
+                const double fraction = rank_of(sk, by(sk, 0, i / 20.0));
+                T_TRUE(fraction > 0 && fraction <= 1);
+            }
+            weir_sketch_free(sk);
+        }
 }
 
 /* --- quantiles.tsv --- */
@@ -737,6 +784,22 @@ TEST(after_a_collapse_the_bound_is_what_the_minimum_leaves)
     T_TRUE(isinf(bound_of(sk, 0.2))); /* the least positive sample is not known any more */
     T_NEAR(bound_of(sk, 0.9), 0.01, 1e-6);
     weir_sketch_free(sk);
+}
+
+TEST(a_collapse_is_seen_in_decoded_bytes_too)
+{
+    struct weir_sketch *const sk = t_sketch(WEIR_GRID_NS, 10);
+    struct weir_sketch *const read = t_sketch(WEIR_GRID_NS, 0);
+    for (int64_t ns = 1; ns <= 1000000000; ns *= 10)
+        T_OK(weir_sketch_add_ns(sk, ns, 0));
+    size_t n;
+    uint8_t *const form = t_sketch_form(sk, &n);
+    T_OK(weir_sketch_decode(read, form, n));
+    T_NEAR(bound_of(read, 0.3), t_sketch_q(read, 0.3) / 1e-9 - 1, 1e-5);
+    T_EQ_DBL(bound_of(read, 0.3), bound_of(sk, 0.3));
+    free(form);
+    weir_sketch_free(sk);
+    weir_sketch_free(read);
 }
 
 TEST(negatives_collapse_towards_zero_and_their_bound_comes_from_the_maximum)

@@ -132,10 +132,14 @@ static const struct {
 } recorded[] = {
     {"dd-v05-04.v05.hex", "v0.5", 30, 31, 0, 4},
     {"greeting.v05.hex", "v0.5", 1, 2, 0, 2},
+    {"dd-go-01.v1.hex", "v1.0", 10, 30, 1, 4},
     {"otel223-expo-delta-gzip-02.otlp.gz.hex", "otlp", 0, 48, 2, 4},
     {"py-stats-20.v05.hex", "v0.5", 3, 27, 1, 12},
     {"py-v04-12.v04.hex", "v0.4", 3, 27, 0, 9},
+    {"py-v04-12.v07.hex", "v0.7", 3, 27, 0, 9},
+    {"py-v04-12.v1.hex", "v1.0", 3, 27, 0, 9},
     {"pyotel-proto-08.otlp.hex", "otlp", 0, 24, 2, 2},
+    {"sample.v1.hex", "v1.0", 1, 2, 0, 2},
     {"trace.otlp.hex", "otlp", 0, 1, 0, 1},
     {"v04-java-one-span.v04.hex", "v0.4", 1, 1, 0, 1},
     {"v05-java-one-span.v05.hex", "v0.5", 1, 1, 0, 1},
@@ -240,6 +244,8 @@ TEST(a_broken_payload_is_refused_with_its_offset_reason_and_bytes)
         {"v0.5", "92 91 a0 91 91 9c c0 00000000 00000000 8080 00",
          "REFUSED at byte 6: a dictionary index that is nil"},
         {"v0.5", "92 91 a0", "REFUSED at byte 3: "},
+        {"v0.7", "81 a3 656e76 01", "REFUSED at byte 5: not a string"},
+        {"v1.0", "81 07 05", "REFUSED at byte 2: string number out of range"},
         {"otlp", "0a 05 12", "REFUSED at byte 0: "},
         {"otlp", "0a 02 12 05", "REFUSED at byte 2: "},
     };
@@ -364,6 +370,16 @@ TEST(a_format_is_guessed_only_from_what_can_be_nothing_else)
         {"93 91 a1 61 90 90", INSPECT_V04},      /* v0.5 has two elements */
         {"0a 00", INSPECT_OTLP},
         {"", INSPECT_OTLP},
+        {"81 0b 90", INSPECT_V1},
+        {"de 0001 02 00", INSPECT_V1},
+        {"82 01 90 0b 90", INSPECT_V1},
+        {"81 0c 90", INSPECT_AUTO}, /* a number that v1.0 has not */
+        {"81 00 90", INSPECT_AUTO},
+        {"81 a6 6368756e6b73 90", INSPECT_V07},
+        {"81 a3 656e76 a0", INSPECT_V07},
+        {"81 a4 53746174 90", INSPECT_AUTO}, /* client stats begin so */
+        {"81 c0 90", INSPECT_AUTO},
+        {"81", INSPECT_AUTO}, /* cut */
         {"80", INSPECT_AUTO},
         {"c0", INSPECT_AUTO},
         {"7b 7d", INSPECT_AUTO},

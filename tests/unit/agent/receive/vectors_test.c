@@ -35,7 +35,8 @@ struct hostile {
 
 static bool is_served(const char *endpoint)
 {
-    static const char *const served[] = {"/v0.4/traces", "/v0.5/traces", "/v0.7/traces", "/v1.0/traces", "/v1/traces"};
+    static const char *const served[] = {"/v0.4/traces", "/v0.5/traces", "/v0.7/traces",
+                                         "/v1.0/traces", "/v1/traces"};
     for (size_t i = 0; i < sizeof served / sizeof *served; i++)
         if (strcmp(endpoint, served[i]) == 0)
             return true;
