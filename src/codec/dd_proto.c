@@ -278,8 +278,17 @@ static bool find_used(struct store *st)
     return false;
 }
 
+/* Most often the keys of all have two bytes, and it is enough to ask the outermost. */
+static bool keys_have_two_bytes(const struct store *st)
+{
+    const int64_t hi = (int64_t)st->lo + (int64_t)st->span - 1;
+    return key_bytes(st->lo) == 2 && key_bytes(hi) == 2 && (st->lo < 0) == (hi < 0);
+}
+
 static size_t used_keyed_bytes(const struct store *st)
 {
+    if (keys_have_two_bytes(st))
+        return st->used_count * (ENTRY_BYTES + 2);
     size_t bytes = 0;
     for (size_t i = 0; i < st->used_count; i++)
         bytes += ENTRY_BYTES + key_bytes((int64_t)st->lo + st->used[i]);
@@ -299,6 +308,43 @@ static void measure_keyed(struct store *st)
     }
 }
 
+/* A few samples; false: there are more, or none. Only the counts of used bins are set. */
+static bool find_few(struct store *st, const struct weir_sketch *sk)
+{
+    uint16_t at[WR_BINS_FEW];
+    int32_t base;
+    const size_t n = wr_bins_few(sk, &base, at);
+    if (!n)
+        return false;
+    st->lo = (int32_t)((uint32_t)base + at[0]);
+    st->span = (size_t)(at[n - 1] - at[0]) + 1;
+    st->used_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t k = (uint16_t)(at[i] - at[0]);
+        if (i > 0 && at[i] == at[i - 1]) {
+            st->counts[k]++;
+            continue;
+        }
+        st->counts[k] = 1;
+        st->used[st->used_count++] = k;
+    }
+    return true;
+}
+
+/* Zeros between the counts of a few. */
+static void fill_few(struct store *st)
+{
+    for (size_t i = 1; i < st->used_count; i++) {
+        const size_t from = (size_t)st->used[i - 1] + 1;
+        memset(st->counts + from, 0, (st->used[i] - from) * sizeof st->counts[0]);
+    }
+}
+
+static void measure_run(struct store *st)
+{
+    st->run_bytes = 1 + wr_codec_varint_bytes(8 * st->span) + 8 * st->span + 1 + key_bytes(st->lo);
+}
+
 static void measure(struct store *st, const struct weir_codec_opts *opts,
                     const struct weir_sketch *sk, enum wr_bins_sign sign)
 {
@@ -306,14 +352,21 @@ static void measure(struct store *st, const struct weir_codec_opts *opts,
     st->sign = sign;
     st->keyed_bytes = 0;
     st->run_bytes = 0;
-    st->small = false;
+    st->small = sign == WR_BINS_POSITIVE && find_few(st, sk);
+    if (st->small) {
+        measure_run(st);
+        st->keyed_bytes = opts->flags & WEIR_CODEC_ONE_BLOCK ? SIZE_MAX : used_keyed_bytes(st);
+        if (st->keyed_bytes >= st->run_bytes)
+            fill_few(st);
+        return;
+    }
     st->span = wr_codec_span(sk, sign, &st->lo);
     if (!st->span)
         return;
     st->small = st->span <= RUN && wr_bins_read_small(sk, sign, st->lo, st->span, st->counts);
     if (st->small)
         memset(st->counts + st->span, 0, 4 * sizeof st->counts[0]);
-    st->run_bytes = 1 + wr_codec_varint_bytes(8 * st->span) + 8 * st->span + 1 + key_bytes(st->lo);
+    measure_run(st);
     if (opts->flags & WEIR_CODEC_ONE_BLOCK)
         st->keyed_bytes = SIZE_MAX;
     else if (st->small)
@@ -356,9 +409,25 @@ static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *w
     }
 }
 
+/* Entries with keys of two bytes, 14 bytes each: six and a double, as two stores. */
+static uint8_t *put_used_two(uint8_t *at, const struct store *st)
+{
+    const uint64_t frame = KEYED | (uint64_t)ENTRY_BYTES << 8 | (uint64_t)KEY << 16 |
+                           UINT64_C(0x80) << 24 | (uint64_t)VALUE << 40;
+    for (size_t i = 0; i < st->used_count; i++) {
+        const uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
+        wr_store64le(at, frame | (key & 0x7f) << 24 | key >> 7 << 32);
+        put_double(at + 6, st->counts[st->used[i]]);
+        at += ENTRY_BYTES + 2;
+    }
+    return at;
+}
+
 /* Keys and counts of small ones, which fit: there is room for keyed_bytes. */
 static uint8_t *put_used(uint8_t *at, const struct store *st)
 {
+    if (keys_have_two_bytes(st))
+        return put_used_two(at, st);
     for (size_t i = 0; i < st->used_count; i++) {
         uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
         at[0] = KEYED;

@@ -24,9 +24,10 @@ enum {
     MAX_DEFAULT = 64 << 20,
     TEXT_MAX = WR_TAG_MAX,
     PROCESS_TAGS_MAX = WR_RESOURCE_MAX,
-    EMPTY_MAX = 64,     /* of an empty sketch */
-    HEAD_MAX = 512,     /* names and numbers of a body, without its texts */
-    ROW_FIXED_MAX = 512 /* names, numbers and heads of a row, without its tags */
+    EMPTY_MAX = 64,      /* of an empty sketch */
+    ROW_FIXED_MAX = 512, /* names, numbers and heads of a row, without its tags */
+    SKETCH_ROOM = 4096,
+    AHEAD = 8 /* rows */
 };
 
 struct carry {
@@ -187,8 +188,9 @@ static wide sum_units(const struct weir_sketch *sk)
     return v < 0 || v > most ? most : v;
 }
 
+/* NULL: it is longer than room. */
 static char *put_sketch(const struct weir_payload *p, char *at, const struct weir_sketch *sk,
-                        size_t bound)
+                        size_t room)
 {
     if (!sk)
         return wr_mp_raw_bin(
@@ -196,9 +198,8 @@ static char *put_sketch(const struct weir_payload *p, char *at, const struct wei
     /* Behind the longest head, then moved to where it ends. */
     size_t bytes = 0;
     char *const body = at + WR_MP_HEAD_MAX;
-    const int r = weir_codec_encode(WEIR_CODEC_DD_PROTO, codec_of(p), sk, body, bound, &bytes);
-    WR_ASSERT(r == WEIR_OK);
-    (void)r;
+    if (weir_codec_encode(WEIR_CODEC_DD_PROTO, codec_of(p), sk, body, room, &bytes) != WEIR_OK)
+        return NULL; /* for nothing else: the empty one was written in this mapping */
     at = wr_mp_raw_bin_head(at, (uint32_t)bytes);
     memmove(at, body, bytes);
     return at + bytes;
@@ -339,25 +340,56 @@ static size_t sketch_bound(const struct weir_payload *p, const struct weir_sketc
     return sk ? weir_codec_encode_bound(WEIR_CODEC_DD_PROTO, codec_of(p), sk) : p->empty_bytes;
 }
 
-static void put_row(struct weir_payload *p, const struct weir_batch *batch,
-                    const struct wr_row *row, struct carry *carry)
+/* The row, with so much room for each sketch; false: one of them needs more. */
+static bool try_row(struct weir_payload *p, const struct wr_row *row,
+                    const struct weir_bytes *fields, size_t ok_room, size_t error_room,
+                    struct carry *carry)
 {
     const struct wr_schema *const schema = &p->stats->schema;
-    struct weir_bytes fields[WR_FIELDS_MAX];
-    wr_schema_fields(schema, batch->keys + row->key_at, row->key_bytes, fields);
-    const size_t ok = sketch_bound(p, row->ok);
-    const size_t error = sketch_bound(p, row->error);
-    char *at = wr_out_reserve(&p->out, ROW_FIXED_MAX + row->key_bytes + schema->tags_bound + ok +
-                                           error + 2 * WR_MP_HEAD_MAX);
+    char *at = wr_out_reserve(&p->out, ROW_FIXED_MAX + row->key_bytes + schema->tags_bound +
+                                           ok_room + error_room + 2 * WR_MP_HEAD_MAX);
     if (!at)
-        return;
+        return true; /* the error is in p->out */
     at = put_labels(schema, at, fields);
     at = put_numbers(at, row, carry);
     at = PUT_NAME(at, "OkSummary");
-    at = put_sketch(p, at, row->ok, ok);
+    at = put_sketch(p, at, row->ok, ok_room);
+    if (!at)
+        return false;
     at = PUT_NAME(at, "ErrorSummary");
-    at = put_sketch(p, at, row->error, error);
+    at = put_sketch(p, at, row->error, error_room);
+    if (!at)
+        return false;
     wr_out_commit(&p->out, at);
+    return true;
+}
+
+/* Nearly all sketches fit in less than a bound that costs a look at all of their bins. */
+static void put_row(struct weir_payload *p, const struct weir_batch *batch,
+                    const struct wr_row *row, struct carry *carry)
+{
+    struct weir_bytes fields[WR_FIELDS_MAX];
+    const struct carry before = *carry;
+    wr_schema_fields(&p->stats->schema, batch->keys + row->key_at, row->key_bytes, fields);
+    if (try_row(p, row, fields, SKETCH_ROOM, SKETCH_ROOM, carry))
+        return;
+    *carry = before;
+    const bool fits =
+        try_row(p, row, fields, sketch_bound(p, row->ok), sketch_bound(p, row->error), carry);
+    WR_ASSERT(fits);
+    (void)fits;
+}
+
+/* Rows lie wherever their entries were made. */
+static void prefetch_row(const struct weir_batch *batch, const struct wr_row *row)
+{
+    const char *const key = batch->keys + row->key_at;
+    WR_PREFETCH(key);
+    WR_PREFETCH(key + 64);
+    if (row->ok)
+        WR_PREFETCH(row->ok);
+    if (row->error)
+        WR_PREFETCH(row->error);
 }
 
 static void put_body(struct weir_payload *p, const struct weir_batch *batch, int64_t start_ns,
@@ -371,8 +403,11 @@ static void put_body(struct weir_payload *p, const struct weir_batch *batch, int
     wr_mp_put_int(&p->out, batch->info.for_ns);
     wr_mp_put_cstr(&p->out, "Stats");
     wr_mp_put_array(&p->out, batch->info.rows);
-    for (size_t i = 0; i < batch->info.rows && !p->out.err; i++)
+    for (size_t i = 0; i < batch->info.rows && !p->out.err; i++) {
+        if (i + AHEAD < batch->info.rows)
+            prefetch_row(batch, &batch->rows[i + AHEAD]);
         put_row(p, batch, &batch->rows[i], carry);
+    }
 }
 
 int weir_payload_encode(struct weir_payload *payload, const struct weir_batch *batch,
