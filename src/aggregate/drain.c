@@ -50,44 +50,58 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
 }
 
 /* A record whose key found the table full of live ones: its place there by now, or NULL. */
-static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, const struct wr_record *rec,
-                                             const char *key)
+static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, const struct wr_folded *k,
+                                             uint64_t weight)
 {
     if (!s->newcomers)
         s->newcomers = wr_alloc_zero(&s->opts.alloc, sizeof *s->newcomers);
     if (!s->newcomers)
         return NULL; /* then it is one of many, unknown */
     s->cold.credit += WALK_PER_RECORD;
-    const uint64_t bound =
-        wr_newcomers_add(s->newcomers, rec->hash, key, rec->key_bytes, rec->weight);
+    const uint64_t bound = wr_newcomers_add(s->newcomers, k->hash, k->key, k->key_bytes, weight);
     struct wr_entry *e;
     if (s->opts.cap != WEIR_CAP_HEAVY || !wr_displace(s, bound) ||
-        wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e) != WEIR_OK)
+        wr_table_insert(&s->table, k->hash, k->key, k->key_bytes, &e) != WEIR_OK)
         return NULL;
-    wr_newcomers_forget(s->newcomers, rec->hash);
-    e->credit = bound - rec->weight; /* that much of it is in the overflow row */
+    wr_newcomers_forget(s->newcomers, k->hash);
+    e->credit = bound - weight; /* that much of it is in the overflow row */
     return e;
 }
 
-/* The entry of a record; the overflow entry when the table is full of live ones. NULL: no memory.
- */
-static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
+/* The entry of a key; the overflow entry when the table is full of live ones. NULL: no memory. */
+static struct wr_entry *insert(struct wr_shard *s, const struct wr_folded *k, uint64_t weight)
 {
-    const char *const key = wr_record_key_of(rec);
-    struct wr_entry *e = wr_table_find(&s->table, rec->hash, key, rec->key_bytes);
-    if (e)
-        return e;
-    const int r = wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e);
+    struct wr_entry *e;
+    const int r = wr_table_insert(&s->table, k->hash, k->key, k->key_bytes, &e);
     if (r == WEIR_EFULL) {
-        e = newcomer(s, rec, key);
+        e = newcomer(s, k, weight);
         return e ? e : s->overflow;
     }
     return r == WEIR_OK ? e : NULL;
 }
 
-/* Strong: nothing has changed when it fails. */
-static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
-                    const struct wr_record *rec)
+/* The entry that a record is booked under in w: its own, or that of its folded key. NULL: no
+ * memory.
+ */
+static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec,
+                                 const struct wr_window *w)
+{
+    struct wr_folded k = {
+        .key = wr_record_key_of(rec), .key_bytes = rec->key_bytes, .hash = rec->hash};
+    struct wr_entry *e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
+    if (s->opts.admit && !(e && wr_slot_find(e, w->start_ns))) {
+        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, &k);
+        if (r < 0)
+            return NULL;
+        if (r > 0)
+            e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
+    }
+    return e ? e : insert(s, &k, rec->weight);
+}
+
+/* Strong: nothing has changed when it fails. once: in the bins, whatever it weighs. */
+WR_INLINE int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
+                       const struct wr_record *rec, bool once)
 {
     const bool error = rec->flags & WR_RECORD_ERROR;
     struct weir_sketch **const which = error ? &slot->error : &slot->ok;
@@ -96,7 +110,8 @@ static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot
         if (!*which)
             return WEIR_ENOMEM;
     }
-    const int r = wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
+    const int r = once ? wr_sketch_add_ns_once(*which, rec->duration_ns, rec->weight)
+                       : wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
     if (WR_UNLIKELY(r != WEIR_OK)) {
         if (!weir_sketch_weight(*which)) { /* taken for this record */
             weir_sketch_pool_put(s->pool, *which);
@@ -125,6 +140,7 @@ static void book_uncounted(struct wr_window *w, const struct wr_record *rec)
         drop(w, (enum weir_drop)rec->flags);
         break;
     case WR_CLASS_COUNTED:
+    case WR_CLASS_UNWEIGHTED:
     case WR_CLASS_PAD:
         WR_ASSERT(false);
         break;
@@ -161,7 +177,7 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
         drop(w, WEIR_DROP_INBOX_FULL);
         return;
     }
-    if (rec->klass != WR_CLASS_COUNTED) {
+    if (rec->klass != WR_CLASS_COUNTED && rec->klass != WR_CLASS_UNWEIGHTED) {
         book_uncounted(w, rec);
         return;
     }
@@ -169,13 +185,13 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
         drop(w, WEIR_DROP_LATE);
         return;
     }
-    struct wr_entry *const e = entry_of(s, rec);
+    struct wr_entry *const e = entry_of(s, rec, w);
     if (e == s->overflow && s->opts.cap == WEIR_CAP_DROP) {
         drop(w, WEIR_DROP_TABLE_FULL);
         return;
     }
     struct wr_slot *const slot = e ? wr_slot_get(s, e, w) : NULL;
-    if (!slot || slot_add(s, e, slot, rec) != WEIR_OK) {
+    if (!slot || slot_add(s, e, slot, rec, rec->klass == WR_CLASS_UNWEIGHTED) != WEIR_OK) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }
@@ -210,7 +226,7 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
         return;
     }
     w->counts.received++;
-    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec) != WEIR_OK)) {
+    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec, false) != WEIR_OK)) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }

@@ -59,6 +59,8 @@ int wr_producer_renew(struct weir_producer *p)
     p->parents_cap = 0;
     p->committable = 0;
     p->notes = (struct wr_notes){0};
+    p->kept = (struct wr_kept){0};
+    p->keep = false;
     const int r = wr_ring_rejoin(&st->shard.inbox, p->ring);
     p->trace_at = p->ring->at;
     if (r == WEIR_OK)

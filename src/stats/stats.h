@@ -4,7 +4,9 @@
 /* stats, the inside: a schema over a shard, and the producers. */
 #include "aggregate/shard.h"
 #include "base/fork.h"
+#include "stats/ignored.h"
 #include "stats/key.h"
+#include "stats/limits.h"
 #include "stats/registry.h"
 #include "stats/runner.h"
 
@@ -13,6 +15,11 @@ struct weir_stats {
     enum weir_profile profile;
     uint64_t seed;
     struct wr_schema schema;
+    struct wr_limits limits;
+    struct wr_ignored ignored;
+    const struct weir_mapping *mapping; /* held; NULL: the default */
+    uint32_t max_bins;
+    uint32_t limit_opts[WEIR_LIMIT_SLOTS]; /* resolved */
     struct wr_shard shard;
     struct wr_registry identities;
     uint32_t max_identities;
@@ -55,6 +62,14 @@ struct wr_notes {
     struct wr_key_notes key;
 };
 
+/* Of profile client: traces since the last commit. */
+struct wr_kept {
+    uint64_t traces;
+    uint64_t spans;       /* that count */
+    uint64_t free_traces; /* that need not be kept */
+    uint64_t free_spans;
+};
+
 struct weir_producer {
     struct wr_listed listed; /* first; where it is a thread's own */
     bool automatic;
@@ -70,6 +85,8 @@ struct weir_producer {
     uint32_t *parents; /* hash table of span ids, see trace.c; a power of two */
     size_t parents_cap;
     struct wr_notes notes;
+    struct wr_kept kept;
+    bool keep; /* weir_stats_must_keep */
 };
 
 #define WR_WEIGHT_MAX (WEIR_WEIGHT_ONE << 20) /* contracts: rows §1 */
@@ -84,7 +101,7 @@ static inline void wr_count(_Atomic uint64_t *c, uint64_t n)
 /* Does a span of these marks have a row (contracts: rows §3)? */
 static inline bool wr_is_eligible(enum weir_profile profile, unsigned marks, bool top_level)
 {
-    return profile != WEIR_PROFILE_DATADOG || top_level ||
+    return profile == WEIR_PROFILE_ALL || top_level ||
            (marks & (WR_MARK_MEASURED | WR_MARK_KIND)) != 0;
 }
 
@@ -116,6 +133,9 @@ void wr_thread_producers_done(struct weir_stats *st);
 
 /* producer.c: what a span's attributes say of it. */
 unsigned wr_marks_of(const struct weir_span *span);
+unsigned wr_marks_of_client(const struct weir_span *span);
+/* What p->kept says goes into the counts. */
+void wr_producer_count_kept(struct weir_producer *p);
 
 /* identity.c: those that were freed and whose records were drained since. */
 struct wr_listed *wr_identities_collect(struct weir_stats *st);

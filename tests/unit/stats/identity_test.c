@@ -21,6 +21,7 @@ struct pair {
     struct set sets[SETS];
     struct t_rng rng;
     uint64_t rows;
+    bool at_once; /* a span's window is the one in which it is published */
 };
 
 static void set_make(struct pair *pr, size_t i)
@@ -54,7 +55,9 @@ static void publish_both(struct pair *pr)
 {
     static const int64_t ends_s[] = {0, 0, 0, 0, -3, -12, -25, -500, 7, 900};
     struct set *const s = &pr->sets[t_below(&pr->rng, t_below(&pr->rng, 2) ? SETS : 8)];
-    const int64_t end = pr->by_id.now + ends_s[t_below(&pr->rng, 10)] * f_second;
+    int64_t end = pr->by_id.now + ends_s[t_below(&pr->rng, 10)] * f_second;
+    if (pr->at_once)
+        end = pr->by_id.now;
     int64_t duration = (int64_t)(t_next(&pr->rng) >> (25 + t_below(&pr->rng, 38)));
     if (t_below(&pr->rng, 50) == 0)
         duration = -5;
@@ -76,6 +79,7 @@ static void publish_both(struct pair *pr)
     T_OK(weir_stats_publish_identity(
         pr->by_id.p, s->id, end, duration,
         (error ? WEIR_IDENTITY_ERROR : 0u) | (top ? WEIR_IDENTITY_TOP_LEVEL : 0u), weight));
+    T_EQ_U64(weir_stats_must_keep(pr->by_labels.p), weir_stats_must_keep(pr->by_id.p));
 }
 
 static void same_sketch(const struct weir_sketch *a, const struct weir_sketch *b)
@@ -140,8 +144,10 @@ static void renew(struct pair *pr)
     set_make(pr, i);
 }
 
-static void compare(uint32_t profile, uint32_t max_keys)
+static void compare(uint32_t profile, uint32_t max_keys, uint32_t flags)
 {
+    static const char *const ignored[] = {"res-3", "res-30"};
+    const bool client = profile == WEIR_PROFILE_CLIENT;
     struct pair *const pr = calloc(1, sizeof *pr);
     T_TRUE(pr != NULL);
     pr->rng = t_rng(t_seed() + profile * 7 + max_keys);
@@ -151,9 +157,17 @@ static void compare(uint32_t profile, uint32_t max_keys)
         o.profile = profile;
         o.max_keys = max_keys;
         o.idle_windows = 2;
+        o.flags = flags;
+        if (client) {
+            o.ignored_resources = ignored;
+            o.ignored_resource_count = 2;
+            o.limits[WEIR_LIMIT_RESOURCE] = 25;
+        }
         f[i]->wall_minus_mono = f_wall_minus_mono;
+        f[i]->unweighted = flags & WEIR_STATS_UNWEIGHTED_SKETCHES;
         f_open(f[i], &o);
     }
+    pr->at_once = client && !(flags & WEIR_STATS_ALIGN);
     for (size_t i = 0; i < SETS; i++)
         set_make(pr, i);
     for (int i = 0; i < STEPS; i++) {
@@ -176,10 +190,13 @@ static void compare(uint32_t profile, uint32_t max_keys)
     struct weir_stats_health y;
     weir_stats_get_health(pr->by_labels.st, &x);
     weir_stats_get_health(pr->by_id.st, &y);
-    T_TRUE(memcmp(&x, &y, offsetof(struct weir_stats_health, pool_sketches)) == 0);
+    y.pool_sketches = x.pool_sketches;
+    y.inbox_bytes = x.inbox_bytes;
+    T_TRUE(memcmp(&x, &y, sizeof x) == 0);
     T_TRUE(pr->rows > 500 && x.truncated && x.utf8_repaired && x.bad_status && x.weight_capped);
-    T_TRUE(x.partial && x.late && x.future && (max_keys == 0 || x.overflow));
-    T_TRUE((x.ineligible > 0) == (profile == WEIR_PROFILE_DATADOG));
+    T_TRUE(x.partial && (pr->at_once || (x.late && x.future)) && (max_keys == 0 || x.overflow));
+    T_TRUE((x.ineligible > 0) == (profile != WEIR_PROFILE_ALL));
+    T_TRUE(!client || (x.spans_in && x.dropped_p0_spans && x.collapsed[WEIR_LIMIT_RESOURCE]));
     f_close(&pr->by_labels);
     f_close(&pr->by_id);
     free(pr);
@@ -187,14 +204,20 @@ static void compare(uint32_t profile, uint32_t max_keys)
 
 TEST(publishing_by_identity_gives_the_rows_that_publishing_by_labels_gives)
 {
-    compare(WEIR_PROFILE_ALL, 0);
-    compare(WEIR_PROFILE_DATADOG, 0);
+    compare(WEIR_PROFILE_ALL, 0, 0);
+    compare(WEIR_PROFILE_DATADOG, 0, WEIR_STATS_UNWEIGHTED_SKETCHES);
 }
 
 TEST(the_same_holds_over_the_cap)
 {
-    compare(WEIR_PROFILE_ALL, 10);
-    compare(WEIR_PROFILE_DATADOG, 25);
+    compare(WEIR_PROFILE_ALL, 10, 0);
+    compare(WEIR_PROFILE_DATADOG, 25, 0);
+}
+
+TEST(the_same_holds_for_a_client_with_limits_ignored_resources_and_weights_kept_from_sketches)
+{
+    compare(WEIR_PROFILE_CLIENT, 0, 0);
+    compare(WEIR_PROFILE_CLIENT, 12, WEIR_STATS_ALIGN | WEIR_STATS_UNWEIGHTED_SKETCHES);
 }
 
 TEST(past_max_identities_none_is_made_until_one_was_freed_and_its_records_drained)
