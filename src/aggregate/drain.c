@@ -50,8 +50,8 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
 }
 
 /* A record whose key found the table full of live ones: its place there by now, or NULL. */
-static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, const struct wr_folded *k,
-                                             uint64_t weight)
+static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, struct wr_window *w,
+                                             const struct wr_folded *k, uint64_t weight)
 {
     if (!s->newcomers)
         s->newcomers = wr_alloc_zero(&s->opts.alloc, sizeof *s->newcomers);
@@ -64,17 +64,19 @@ static WR_NOINLINE struct wr_entry *newcomer(struct wr_shard *s, const struct wr
         wr_table_insert(&s->table, k->hash, k->key, k->key_bytes, &e) != WEIR_OK)
         return NULL;
     wr_newcomers_forget(s->newcomers, k->hash);
-    e->credit = bound - weight; /* that much of it is in the overflow row */
+    if (wr_slot_get(s, e, w))       /* else there is no memory for it, as the caller will see */
+        e->credit = bound - weight; /* that much of it is in the overflow row */
     return e;
 }
 
 /* The entry of a key; the overflow entry when the table is full of live ones. NULL: no memory. */
-static struct wr_entry *insert(struct wr_shard *s, const struct wr_folded *k, uint64_t weight)
+static struct wr_entry *insert(struct wr_shard *s, struct wr_window *w, const struct wr_folded *k,
+                               uint64_t weight)
 {
     struct wr_entry *e;
     const int r = wr_table_insert(&s->table, k->hash, k->key, k->key_bytes, &e);
     if (r == WEIR_EFULL) {
-        e = newcomer(s, k, weight);
+        e = newcomer(s, w, k, weight);
         return e ? e : s->overflow;
     }
     return r == WEIR_OK ? e : NULL;
@@ -83,8 +85,7 @@ static struct wr_entry *insert(struct wr_shard *s, const struct wr_folded *k, ui
 /* The entry that a record is booked under in w: its own, or that of its folded key. NULL: no
  * memory.
  */
-static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec,
-                                 const struct wr_window *w)
+static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec, struct wr_window *w)
 {
     struct wr_folded k = {
         .key = wr_record_key_of(rec), .key_bytes = rec->key_bytes, .hash = rec->hash};
@@ -96,7 +97,7 @@ static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec,
         if (r > 0)
             e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
     }
-    return e ? e : insert(s, &k, rec->weight);
+    return e ? e : insert(s, w, &k, rec->weight);
 }
 
 /* Strong: nothing has changed when it fails. once: in the bins, whatever it weighs. */

@@ -199,17 +199,17 @@ int wr_table_insert(struct wr_table *t, uint64_t hash, const void *key, size_t k
 
 void wr_table_slot_added(struct wr_table *t, struct wr_entry *e)
 {
-    if (e->live++ == 0)
+    if (e->live++ == 0) {
         idle_unlink(t, e);
+        e->credit = 0;
+    }
 }
 
 void wr_table_slot_gone(struct wr_table *t, struct wr_entry *e)
 {
     WR_ASSERT(e->live > 0);
-    if (--e->live == 0) {
-        e->credit = 0;
+    if (--e->live == 0)
         idle_append(t, e);
-    }
 }
 
 size_t wr_table_expunge(struct wr_table *t, int64_t before_ns)

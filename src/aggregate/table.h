@@ -46,11 +46,14 @@ struct wr_entry {
     uint32_t touched_at; /* where in the touched entries of the inline slot's window it stands */
     /* Second line. */
     struct wr_old_slot *older;
-    struct wr_entry *idle_prev;
+    union {
+        struct wr_entry *idle_prev; /* while it is idle */
+        uint64_t
+            credit; /* while it is live: its hits of the newest window before it had its place */
+    };
     struct wr_entry *idle_next;
     int64_t last_start_ns; /* newest window it ever had a span in */
     uint64_t prepared;     /* number of the identity that was last found to be its key; 0: none */
-    uint64_t credit;       /* what it was hit in the newest window before it had this place */
     uint32_t live;         /* slots with a window, inline one included */
     uint32_t block_bytes;
     uint8_t block_before; /* bytes from its block to it */
@@ -59,7 +62,7 @@ struct wr_entry {
     /* key_bytes of key follow. */
 };
 _Static_assert(offsetof(struct wr_entry, older) == 64, "the first line of an entry is full");
-_Static_assert(sizeof(struct wr_entry) == 128, "the second line holds the rest");
+_Static_assert(sizeof(struct wr_entry) <= 128, "the second line holds the rest");
 
 static inline char *wr_entry_key(struct wr_entry *e)
 {

@@ -50,13 +50,15 @@ void wr_free(const struct weir_alloc *a, void *ptr, size_t size)
 void *wr_alloc_aligned64(const struct weir_alloc *a, size_t size, void **ret_block,
                          size_t *ret_block_size)
 {
-    if (size > SIZE_MAX - 64)
+    /* The hook aligns for max_align_t, so the next line is never further off than this. */
+    const size_t slack = 64 - _Alignof(max_align_t);
+    if (size > SIZE_MAX - slack)
         return NULL;
-    char *const block = wr_alloc(a, size + 64);
+    char *const block = wr_alloc(a, size + slack);
     if (!block)
         return NULL;
     *ret_block = block;
-    *ret_block_size = size + 64;
+    *ret_block_size = size + slack;
     const size_t past = (uintptr_t)block & 63u;
     return past ? block + (64 - past) : block;
 }
