@@ -201,18 +201,24 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
     w->counts.future += future;
 }
 
-/* Is e the record's entry? A prepared key that was compared once is known by its number: that, and
- * not the compare, is what the record and the entry have in the cache. */
-static bool is_entry_of(struct wr_entry *e, const struct wr_record *rec)
+/* A prepared key that was compared once is known by its number: that, and not the key, is what the
+ * record and the entry have in the cache. */
+static bool is_prepared_entry(struct wr_entry *e, const struct wr_record *rec)
 {
     const struct wr_prepared *const p = wr_record_prepared(rec);
-    if (p && e->prepared == p->number)
+    if (e->prepared == p->number)
         return true;
-    if (!wr_entry_is(e, rec->hash, wr_record_key_of(rec), rec->key_bytes))
+    if (!wr_entry_is(e, rec->hash, p->key, rec->key_bytes))
         return false;
-    if (p)
-        e->prepared = p->number;
+    e->prepared = p->number;
     return true;
+}
+
+static bool is_entry_of(struct wr_entry *e, struct wr_record *rec)
+{
+    if (WR_UNLIKELY(rec->flags & WR_RECORD_PREPARED))
+        return is_prepared_entry(e, rec);
+    return wr_entry_is(e, rec->hash, wr_record_key(rec), rec->key_bytes);
 }
 
 /* The common case: a counted record of the current window whose entry has its slot already. */
@@ -247,8 +253,7 @@ static void stage_entry(struct wr_shard *s, struct flight *f)
         return;
     WR_PREFETCH_W(f->entry);
     /* The whole key is compared, so all of its lines; a very long one fetches the rest itself. */
-    const size_t end =
-        sizeof *f->entry + (wr_record_prepared(f->rec) ? 0u : (size_t)f->rec->key_bytes);
+    const size_t end = sizeof *f->entry + f->rec->key_bytes;
     for (size_t at = LINE; at < end && at < 6 * LINE; at += LINE)
         WR_PREFETCH((const char *)f->entry + at);
 }

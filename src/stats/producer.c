@@ -25,6 +25,7 @@ int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flag
     if (!p)
         return WEIR_ENOMEM;
     p->stats = stats;
+    p->fork_word = stats->fork_word;
     p->generation = wr_stats_generation(stats);
     const int r = wr_ring_new(&stats->shard.inbox, wr_pow2_ceil(ring_bytes), flags, &p->ring);
     if (r != WEIR_OK) {
@@ -134,7 +135,7 @@ static bool is_positive(const struct weir_value *v)
     return v->type == WEIR_VALUE_DOUBLE ? v->v.d > 0.0 : v->v.i > 0;
 }
 
-unsigned wr_marks_of(const struct weir_span *span)
+WR_INLINE unsigned marks_of(const struct weir_span *span)
 {
     unsigned marks = 0;
     if (span->kind >= WEIR_KIND_SERVER && span->kind <= WEIR_KIND_CONSUMER)
@@ -150,9 +151,14 @@ unsigned wr_marks_of(const struct weir_span *span)
     return marks;
 }
 
+unsigned wr_marks_of(const struct weir_span *span)
+{
+    return marks_of(span);
+}
+
 unsigned wr_marks_of_client(const struct weir_span *span)
 {
-    unsigned marks = wr_marks_of(span) & ~(unsigned)(WR_MARK_KIND | WR_MARK_PARTIAL);
+    unsigned marks = marks_of(span) & ~(unsigned)(WR_MARK_KIND | WR_MARK_PARTIAL);
     if (wr_key_client_kind(span) >= WEIR_KIND_SERVER)
         marks |= WR_MARK_KIND;
     if (is_partial(span) && is_positive(&span->slots[WEIR_TAG_PARTIAL]))
@@ -249,7 +255,7 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
                             .parent_id = span->parent_id,
                             .service = service.ptr,
                             .service_bytes = (uint32_t)service.len,
-                            .marks = (uint8_t)wr_marks_of(span),
+                            .marks = (uint8_t)marks_of(span),
                             .span_flags = span->flags};
     rec->klass = WR_CLASS_COUNTED;
     if (WR_UNLIKELY(schema->client))

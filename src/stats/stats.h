@@ -73,7 +73,8 @@ struct wr_kept {
 struct weir_producer {
     struct wr_listed listed; /* first; where it is a thread's own */
     bool automatic;
-    uint64_t generation; /* of the process that may use ring */
+    uint64_t generation;                  /* of the process that may use ring */
+    const struct wr_fork_word *fork_word; /* of stats */
     struct weir_stats *stats;
     struct wr_ring *ring;
     struct weir_source source;
@@ -115,7 +116,7 @@ int wr_producer_renew(struct weir_producer *p);
 static inline bool wr_producer_is_old(const struct weir_producer *p)
 {
     /* acquire: who finds a generation finds what the cleaning did. */
-    return p->generation != atomic_load_explicit(&p->stats->fork_word->value, memory_order_acquire);
+    return p->generation != atomic_load_explicit(&p->fork_word->value, memory_order_acquire);
 }
 static inline void wr_producer_check(struct weir_producer *p)
 {
