@@ -368,7 +368,7 @@ int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
 
 void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
-    if (duration_ns <= 0)
+    if (duration_ns <= 0 || !sk->bins)
         return;
     size_t at = (uint32_t)wr_sketch_index_ns(sk, duration_ns) - (uint32_t)sk->base;
     if (sk->flags & WR_SK_LIST)
