@@ -176,6 +176,10 @@ static WR_NOINLINE int publish_slow(struct weir_producer *p, const struct weir_s
         duration_ns = 0;
         wr_count(&counts->negative_duration, 1);
     }
+    if (weight == WEIR_WEIGHT_UNKNOWN) {
+        weight = WEIR_WEIGHT_ONE;
+        wr_count(&counts->bad_rate, 1);
+    }
     if (weight > WR_WEIGHT_MAX) {
         weight = WR_WEIGHT_MAX;
         wr_count(&counts->weight_capped, 1);

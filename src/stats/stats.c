@@ -288,6 +288,7 @@ static void add_producer(struct weir_stats_health *h, const struct wr_producer_c
     h->weight_capped += atomic_load_explicit(&c->weight_capped, memory_order_relaxed);
     h->duplicate_ids += atomic_load_explicit(&c->duplicate_ids, memory_order_relaxed);
     h->bad_status += atomic_load_explicit(&c->bad_status, memory_order_relaxed);
+    h->bad_rate += atomic_load_explicit(&c->bad_rate, memory_order_relaxed);
     h->oversized += atomic_load_explicit(&c->oversized, memory_order_relaxed);
     h->traces_in += atomic_load_explicit(&c->traces_in, memory_order_relaxed);
     h->spans_in += atomic_load_explicit(&c->spans_in, memory_order_relaxed);

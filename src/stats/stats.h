@@ -58,6 +58,7 @@ struct wr_notes {
     uint64_t time_missing;
     uint64_t before_2000;
     uint64_t weight_capped;
+    uint64_t bad_rate;
     uint64_t duplicate_ids;
     struct wr_key_notes key;
 };

@@ -63,7 +63,9 @@ static void publish_both(struct pair *pr)
         duration = -5;
     uint64_t weight = t_below(&pr->rng, 3) ? 0 : t_next(&pr->rng) >> (24 + t_below(&pr->rng, 30));
     if (t_below(&pr->rng, 1000) == 0)
-        weight = UINT64_MAX;
+        weight = WR_WEIGHT_MAX + 1;
+    if (t_below(&pr->rng, 1000) == 0)
+        weight = WEIR_WEIGHT_UNKNOWN;
     const bool error = t_below(&pr->rng, 6) == 0;
     const bool top = t_below(&pr->rng, 3) == 0;
     struct weir_span span = s->span;
@@ -193,7 +195,8 @@ static void compare(uint32_t profile, uint32_t max_keys, uint32_t flags)
     y.pool_sketches = x.pool_sketches;
     y.inbox_bytes = x.inbox_bytes;
     T_TRUE(memcmp(&x, &y, sizeof x) == 0);
-    T_TRUE(pr->rows > 500 && x.truncated && x.utf8_repaired && x.bad_status && x.weight_capped);
+    T_TRUE(pr->rows > 500 && x.truncated && x.utf8_repaired && x.bad_status && x.weight_capped &&
+           x.bad_rate);
     T_TRUE(x.partial && (pr->at_once || (x.late && x.future)) && (max_keys == 0 || x.overflow));
     T_TRUE((x.ineligible > 0) == (profile != WEIR_PROFILE_ALL));
     T_TRUE(!client || (x.spans_in && x.dropped_p0_spans && x.collapsed[WEIR_LIMIT_RESOURCE]));
