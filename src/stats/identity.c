@@ -105,17 +105,22 @@ void wr_identities_done(struct weir_stats *st)
 enum { RECORD_BYTES = sizeof(struct wr_record) + sizeof(struct wr_prepared) };
 _Static_assert(RECORD_BYTES % 8 == 0, "records begin on 8-byte boundaries");
 
+WR_INLINE void mark(struct wr_record *rec, uint8_t klass, uint32_t flags)
+{
+    rec->klass = klass;
+    rec->flags =
+        (uint8_t)((flags & (WEIR_IDENTITY_ERROR | WEIR_IDENTITY_TOP_LEVEL)) | WR_RECORD_PREPARED);
+}
+
+/* The record was marked. */
 WR_INLINE void put(struct weir_producer *p, struct wr_record *rec,
-                   const struct weir_stats_identity *id, uint8_t klass, int64_t end_ns,
-                   int64_t duration_ns, uint32_t flags, uint64_t weight)
+                   const struct weir_stats_identity *id, int64_t end_ns, int64_t duration_ns,
+                   uint64_t weight)
 {
     struct wr_ring *const ring = p->ring;
     const uint64_t at = ring->at + RECORD_BYTES;
     rec->bytes = RECORD_BYTES;
     rec->key_bytes = id->key_bytes;
-    rec->klass = klass;
-    rec->flags =
-        (uint8_t)((flags & (WEIR_IDENTITY_ERROR | WEIR_IDENTITY_TOP_LEVEL)) | WR_RECORD_PREPARED);
     rec->hash = id->hash;
     rec->end_ns = end_ns;
     rec->duration_ns = duration_ns;
@@ -191,7 +196,8 @@ static WR_NOINLINE int publish_slow(struct weir_producer *p, const struct weir_s
     wr_count(&counts->truncated, id->notes.truncated);
     wr_count(&counts->bad_status, id->notes.bad_status);
     wr_count(&counts->oversized, id->notes.oversized);
-    put(p, rec, id, klass, end_ns, duration_ns, flags, weight);
+    mark(rec, klass, flags);
+    put(p, rec, id, end_ns, duration_ns, weight);
     return WEIR_OK;
 }
 
@@ -205,7 +211,8 @@ int weir_stats_publish_identity(struct weir_producer *producer,
         WR_UNLIKELY(duration_ns < 0) || WR_UNLIKELY(weight > WR_WEIGHT_MAX) ||
         WR_UNLIKELY(identity->special))
         return publish_slow(producer, identity, end_ns, duration_ns, flags, weight);
-    put(producer, rec, identity, klass_of(identity, flags), end_ns, duration_ns, flags, weight);
+    mark(rec, klass_of(identity, flags), flags);
+    put(producer, rec, identity, end_ns, duration_ns, weight);
     return WEIR_OK;
 }
 _Static_assert((int)WEIR_IDENTITY_ERROR == (int)WR_RECORD_ERROR &&

@@ -693,7 +693,7 @@ TEST(T19_a_rate_of_a_quarter_is_four_hits_and_four_in_the_sketch_or_one_as_in_th
 
 TEST(T19_a_rate_that_is_none_is_one_hit_counted)
 {
-    static const double bad[] = {0, -1, 2, NAN, INFINITY};
+    static const double bad[] = {0, -1, 2, (double)NAN, (double)INFINITY};
     struct fixture f;
     const struct weir_stats_opts o = client_opts(&f);
     f_open(&f, &o);
