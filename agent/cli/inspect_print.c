@@ -66,6 +66,9 @@ struct weir_bytes cli_inspect_slot_name(const struct config *config, unsigned sl
         [WEIR_TAG_TOP_LEVEL] = "top_level",
         [WEIR_TAG_MEASURED] = "measured",
         [WEIR_TAG_PARTIAL] = "partial_version",
+        [WEIR_TAG_SERVICE_SOURCE] = "service_source",
+        [WEIR_TAG_HTTP_ENDPOINT] = "http_endpoint",
+        [WEIR_TAG_HTTP_URL] = "http_url",
     };
     if (slot < WEIR_TAG_FIXED)
         return first_name(fixed[slot]);

@@ -344,8 +344,8 @@ int cli_sketch_report_json(struct query_buf *out, const struct weir_sketch *sk,
     weir_sketch_bins(sk, gather, &b);
     const int r = b.no_memory ? WEIR_ENOMEM : WEIR_OK;
     if (r == WEIR_OK) {
-        double min = NAN;
-        double max = NAN;
+        double min = 0;
+        double max = 0;
         query_buf_put_text(out, "\"count\":");
         put_weight(out, weir_sketch_weight(sk));
         put_json_named(out, "sum", weir_sketch_sum(sk));

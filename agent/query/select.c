@@ -200,24 +200,70 @@ static double weight_value(struct weir_u128 weight)
     return high + whole + ldexp(part, -20);
 }
 
-static bool add_part(struct selection *s, struct row *row, int status, struct weir_u128 weight,
-                     const struct weir_sketch *sketch)
+static struct part *add_part(struct row *row, int status, struct weir_u128 weight)
 {
     struct part *const part = &row->parts[status];
     part->weight = add_weight(part->weight, weight);
-    if (!s->metric_ok[METRIC_DURATION] || !s->status_ok[status] || !sketch ||
-        weir_sketch_weight(sketch) == 0)
-        return true;
+    return part;
+}
+
+/* Where sketches of a part are merged; NULL: they are not asked for, or memory is out. */
+static struct weir_sketch *sketch_of(struct selection *s, struct part *part, int status)
+{
+    if (!s->metric_ok[METRIC_DURATION] || !s->status_ok[status])
+        return NULL;
     if (!part->sketch)
         part->sketch = query_new_sketch(s->eval);
-    return part->sketch && query_merge_sketch(s->eval, part->sketch, sketch);
+    return part->sketch;
+}
+
+static bool failed(const struct selection *s)
+{
+    return s->eval->error.fault != QUERY_FAULT_NONE;
+}
+
+static bool add_sketch(struct selection *s, struct part *part, int status,
+                       const struct weir_sketch *sketch)
+{
+    if (!sketch || weir_sketch_weight(sketch) == 0)
+        return true;
+    struct weir_sketch *const dst = sketch_of(s, part, status);
+    return dst ? query_merge_sketch(s->eval, dst, sketch) : !failed(s);
 }
 
 static bool add_weights(struct selection *s, struct row *row, struct weir_u128 hits,
                         struct weir_u128 errors, const struct weir_row *from)
 {
-    return add_part(s, row, STATUS_UNSET, subtract_weight(hits, errors), from->ok) &&
-           add_part(s, row, STATUS_ERROR, errors, from->error);
+    struct part *const ok = add_part(row, STATUS_UNSET, subtract_weight(hits, errors));
+    struct part *const error = add_part(row, STATUS_ERROR, errors);
+    return add_sketch(s, ok, STATUS_UNSET, from->ok) &&
+           add_sketch(s, error, STATUS_ERROR, from->error);
+}
+
+/* 0, -EIO (the bytes are damaged), -ECANCELED (the evaluation failed, and says why). */
+static int add_form(struct selection *s, struct part *part, int status, struct weir_bytes form)
+{
+    struct weir_sketch *const dst = form.len ? sketch_of(s, part, status) : NULL;
+    if (!dst)
+        return failed(s) ? -ECANCELED : 0;
+    const int r = weir_sketch_merge_encoded(dst, form.ptr, form.len);
+    if (r == WEIR_OK)
+        return 0;
+    if (r == WEIR_ENOMEM) {
+        (void)query_eval_memory(s->eval);
+        return -ECANCELED;
+    }
+    if (r != WEIR_ERANGE)
+        return -EIO;
+    (void)query_fail(&s->eval->error, QUERY_FAULT_INTERNAL, QUERY_NOWHERE,
+                     "sketches do not merge: %s", weir_strerror(r));
+    return -ECANCELED;
+}
+
+static int add_forms(struct selection *s, struct row *row, const struct query_window *window)
+{
+    const int r = add_form(s, &row->parts[STATUS_UNSET], STATUS_UNSET, window->ok_form);
+    return r ? r : add_form(s, &row->parts[STATUS_ERROR], STATUS_ERROR, window->error_form);
 }
 
 static struct row *row_of(struct selection *s, const struct query_series *series)
@@ -254,7 +300,7 @@ static int on_window(void *ctx, const struct query_series *series,
     row->seen = row->seen || window->end_ns > s->seen_after_ns;
     const struct weir_u128 hits = {.lo = window->row.hits};
     const struct weir_u128 errors = {.lo = window->row.errors};
-    return add_weights(s, row, hits, errors, &window->row) ? 0 : -ECANCELED;
+    return add_weights(s, row, hits, errors, &window->row) ? add_forms(s, row, window) : -ECANCELED;
 }
 
 static bool scan(struct selection *s, const struct query_select *select)

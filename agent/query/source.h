@@ -26,6 +26,10 @@ struct query_window {
     int64_t start_ns;
     int64_t end_ns;      /* the sample time of the window */
     struct weir_row row; /* borrowed during the call */
+    /* Its sketches as the store has them, encoded, instead of row.ok and row.error: then those are
+     * NULL. len 0: there is none. Borrowed too. */
+    struct weir_bytes ok_form;
+    struct weir_bytes error_form;
 };
 
 /* What retention removed and the time it begins; all zero where nothing was. */

@@ -299,7 +299,7 @@ int store_mend(struct store *s, struct store_error *ret_error)
 static int new_sketches(struct store *s)
 {
     const struct weir_sketch_opts o = {.struct_size = sizeof o, .grid = WEIR_GRID_NS};
-    if (weir_sketch_new(&o, &s->total) != WEIR_OK || weir_sketch_new(&o, &s->part) != WEIR_OK)
+    if (weir_sketch_new(&o, &s->total) != WEIR_OK)
         return -ENOMEM;
     return 0;
 }
@@ -360,7 +360,6 @@ void store_close(struct store *s)
     store_buf_done(&s->blob[1]);
     store_sums_free(s);
     weir_sketch_free(s->total);
-    weir_sketch_free(s->part);
     free(s->keys);
     free(s->dir);
     free(s->file);

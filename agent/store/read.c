@@ -352,12 +352,11 @@ static int show_window(const struct scan *sc, const struct series *s, sqlite3_st
                 .errors = (uint64_t)sqlite3_column_int64(row, 2),
                 .top_level = (uint64_t)sqlite3_column_int64(row, 3)},
     };
-    int code = 0;
-    if (!sc->counts_only)
-        code = decode(sc->r->ok, column_bytes(row, 4), &w.row.ok);
-    if (code == 0 && !sc->counts_only)
-        code = decode(sc->r->error, column_bytes(row, 5), &w.row.error);
-    return code ? code : sc->visitor->window(sc->visitor->ctx, &s->shown, &w);
+    if (!sc->counts_only) {
+        w.ok_form = column_bytes(row, 4);
+        w.error_form = column_bytes(row, 5);
+    }
+    return sc->visitor->window(sc->visitor->ctx, &s->shown, &w);
 }
 
 static int scan_merge(const struct scan *sc, sqlite3_stmt *get)

@@ -73,11 +73,8 @@ static int merge_blobs(struct store *s, struct weir_bytes total, struct weir_byt
     out->len = 0;
     weir_sketch_clear(s->total);
     int r = total.len ? weir_sketch_decode(s->total, total.ptr, total.len) : WEIR_OK;
-    if (r == WEIR_OK && part.len) {
-        r = weir_sketch_decode(s->part, part.ptr, part.len);
-        if (r == WEIR_OK)
-            r = weir_sketch_merge(s->total, s->part);
-    }
+    if (r == WEIR_OK && part.len)
+        r = weir_sketch_merge_encoded(s->total, part.ptr, part.len);
     if (r == WEIR_ENOMEM)
         return -ENOMEM;
     if (r != WEIR_OK)

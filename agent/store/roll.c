@@ -169,28 +169,26 @@ static void add_u64(uint64_t *total, uint64_t v)
 }
 
 /* What cannot be read makes the whole hour unfit: its windows are read one by one for ever. */
-static int add_sketch(struct store *s, sqlite3_stmt *row, int at, struct weir_sketch *total)
+static int add_sketch(sqlite3_stmt *row, int at, struct weir_sketch *total)
 {
     const void *const blob = sqlite3_column_blob(row, at);
     const size_t bytes = (size_t)sqlite3_column_bytes(row, at);
     if (!bytes)
         return 0;
-    int r = weir_sketch_decode(s->part, blob, bytes);
-    if (r == WEIR_OK)
-        r = weir_sketch_merge(total, s->part);
+    const int r = weir_sketch_merge_encoded(total, blob, bytes);
     if (r == WEIR_OK)
         return 0;
     return r == WEIR_ENOMEM ? -ENOMEM : -EBADMSG;
 }
 
-static int add_row(struct store *s, sqlite3_stmt *row, struct store_sum *sum)
+static int add_row(sqlite3_stmt *row, struct store_sum *sum)
 {
     sum->is_used = true;
     add_u64(&sum->hits, (uint64_t)sqlite3_column_int64(row, 1));
     add_u64(&sum->errors, (uint64_t)sqlite3_column_int64(row, 2));
     add_u64(&sum->top_level, (uint64_t)sqlite3_column_int64(row, 3));
-    const int r = add_sketch(s, row, 4, sum->ok);
-    return r ? r : add_sketch(s, row, 5, sum->error);
+    const int r = add_sketch(row, 4, sum->ok);
+    return r ? r : add_sketch(row, 5, sum->error);
 }
 
 /* One step. */
@@ -214,7 +212,7 @@ static int add_batch(struct store *s, struct step *st, int64_t number)
         while (at < st->count && s->sums[at].series_id < id)
             at++;
         if (at < st->count && s->sums[at].series_id == id)
-            r = add_row(s, get, &s->sums[at]);
+            r = add_row(get, &s->sums[at]);
         st->rows++;
     }
     (void)sqlite3_reset(get);

@@ -40,6 +40,7 @@ WEIR_API const char *weir_drop_name(enum weir_drop reason); /* "inbox_full", ...
  * What a window took in. Two equations hold exactly in every sealed batch:
  *   received = aggregated + ineligible + partial + sum of dropped[]
  *   rows_weight = sketch_weight = admitted_weight
+ * but for WEIR_STATS_UNWEIGHTED_SKETCHES, where sketch_weight is one a span.
  * Each side is counted on its own: rows_weight and sketch_weight by walking the rows at the seal.
  */
 struct weir_window_counts {

@@ -44,8 +44,9 @@ enum weir_codec {
 #define WEIR_CODEC_NO_STATS ((uint32_t)1 << 2)
 /* write a WEIR_GRID_NS sketch in nanoseconds, not in seconds */
 #define WEIR_CODEC_NANOSECONDS ((uint32_t)1 << 3)
-/* write DD_COMPACT: one block a sign, as the dense stores of sketches-go and -java do; else the
- * bins are cut into the blocks that take the fewest bytes */
+/* write DD_COMPACT and DD_PROTO: one block a sign, as the dense stores of sketches-go and -java do;
+ * else the bins are cut into the blocks that take the fewest bytes, or DD_PROTO's into keys and
+ * counts where that is shorter */
 #define WEIR_CODEC_ONE_BLOCK ((uint32_t)1 << 4)
 
 /* Zero in any field means its default. Fields are only ever appended. */

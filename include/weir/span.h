@@ -33,6 +33,11 @@ enum weir_tag {
     WEIR_TAG_TOP_LEVEL,    /* Datadog metrics _dd.top_level, _top_level */
     WEIR_TAG_MEASURED,     /* Datadog metrics _dd.measured */
     WEIR_TAG_PARTIAL,      /* Datadog metrics _dd.partial_version */
+    /* Of WEIR_PROFILE_CLIENT and of endpoint inference: tables of other instances have no names for
+     * them, so that nobody else pays. */
+    WEIR_TAG_SERVICE_SOURCE, /* Datadog _dd.svc_src */
+    WEIR_TAG_HTTP_ENDPOINT,  /* Datadog http.endpoint */
+    WEIR_TAG_HTTP_URL,       /* http.url, url.full */
     WEIR_TAG_FIXED
 };
 

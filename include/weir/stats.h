@@ -18,8 +18,10 @@
  * Threads: as each function says. The owner may be a producer too (WEIR_PRODUCER_OWNER).
  * Clocks: none inside. Time comes in as parameters.
  */
+#include <stdbool.h>
 #include <weir/base.h>
 #include <weir/batch.h>
+#include <weir/mapping.h>
 #include <weir/span.h>
 
 WEIR_BEGIN_DECLS
@@ -28,9 +30,57 @@ struct weir_stats;
 struct weir_producer;
 
 enum weir_profile {
-    WEIR_PROFILE_ALL = 0,    /* every span counts but partial snapshots */
-    WEIR_PROFILE_DATADOG = 1 /* the trace-agent's: top level, measured, or of an eligible kind */
+    WEIR_PROFILE_ALL = 0,     /* every span counts but partial snapshots */
+    WEIR_PROFILE_DATADOG = 1, /* the trace-agent's: top level, measured, or of an eligible kind */
+    /* A tracer's own: as DATADOG, of spans that last longer than 0, and with the tracer's key:
+     * service, operation, resource, type, kind, HTTP status, synthetic, trace root, service source,
+     * peer tags, and, by flags, HTTP method, endpoint; gRPC status of spans of type rpc. No env.
+     * WEIR_TAG_KIND, where it is present, is the kind, by case; else weir_span.kind. */
+    WEIR_PROFILE_CLIENT = 2
 };
+
+enum weir_stats_flag {
+    /* CLIENT: a span belongs to the window of its end, as in the other profiles. Without it to the
+     * one in which it is published. */
+    WEIR_STATS_ALIGN = 1 << 0,
+    /* CLIENT: HTTP method and endpoint are in the key. */
+    WEIR_STATS_ENDPOINTS = 1 << 1,
+    /* A span with an HTTP method and without endpoint and route has the endpoint that its URL
+     * tells: eight segments, those that look like parameters named by their form. Outside of CLIENT
+     * it is the route. */
+    WEIR_STATS_INFER_ENDPOINT = 1 << 2,
+    /* The same whether there is a route or not. */
+    WEIR_STATS_SIMPLIFY_ENDPOINT = 1 << 3,
+    /* Each span counts once in its sketch, whatever it weighs, as in the reference; hits, errors
+     * and durations stay weighted. sketch_weight of a batch is then one a span. */
+    WEIR_STATS_UNWEIGHTED_SKETCHES = 1 << 4
+};
+
+/* Fields whose distinct values can be limited, by the names the reference counts them by. Append
+ * only. */
+#define WEIR_LIMIT_MAP(X)                                                                          \
+    X(RESOURCE, "resource")                                                                        \
+    X(SERVICE, "service")                                                                          \
+    X(OPERATION, "name")                                                                           \
+    X(SERVICE_SOURCE, "service_source")                                                            \
+    X(TYPE, "type")                                                                                \
+    X(KIND, "span_kind")                                                                           \
+    X(HTTP_METHOD, "http_method")                                                                  \
+    X(HTTP_ENDPOINT, "http_endpoint") /* the route, outside of CLIENT */                           \
+    X(GRPC_STATUS, "grpc_status_code")                                                             \
+    X(PEER_TAGS, "peer_tags")               /* each tag by itself */                               \
+    X(ADDITIONAL, "additional_metric_tags") /* each dimension by itself */
+
+enum weir_limit {
+#define WEIR_LIMIT_ENUM(name, text) WEIR_LIMIT_##name,
+    WEIR_LIMIT_MAP(WEIR_LIMIT_ENUM)
+#undef WEIR_LIMIT_ENUM
+        WEIR_LIMIT_COUNT
+};
+#define WEIR_LIMIT_SLOTS 16
+#define WEIR_LIMIT_MAX 65536u
+#define WEIR_LIMIT_OFF UINT32_MAX
+WEIR_API const char *weir_limit_name(enum weir_limit limit); /* "resource", ... */
 
 enum weir_late {
     WEIR_LATE_FOLD = 0, /* into the oldest open window, counted late */
@@ -40,24 +90,48 @@ enum weir_late {
 
 /* Zero or NULL in any field means its default. Fields are only ever appended. */
 struct weir_stats_opts {
-    size_t struct_size;      /* sizeof(struct weir_stats_opts) */
-    struct weir_alloc alloc; /* copied */
-    uint32_t profile;        /* enum weir_profile */
-    uint32_t late;           /* enum weir_late */
-    int64_t window_for_ns;   /* >= 1 s; default 10 s */
-    int64_t lateness_for_ns; /* >= 0, rounded up to windows; default 20 s; -1 means 0 */
-    uint32_t max_keys;       /* entries of the table; default 100,000; newcomers past it overflow */
+    size_t struct_size;       /* sizeof(struct weir_stats_opts) */
+    struct weir_alloc alloc;  /* copied */
+    uint32_t profile;         /* enum weir_profile */
+    uint32_t late;            /* enum weir_late */
+    int64_t window_for_ns;    /* >= 1 s; default 10 s */
+    int64_t lateness_for_ns;  /* >= 0, rounded up to windows; default 20 s; -1 means 0; CLIENT
+                                 without ALIGN: default 0 */
+    uint32_t max_keys;        /* entries of the table; default 100,000, CLIENT 2,048; newcomers past
+                                 it overflow */
     uint32_t max_corrections; /* correction windows open at once; default 512; past it: folded */
     uint32_t idle_windows;    /* an entry untouched for so many windows goes; default 6 */
     uint32_t shard;           /* number written into batches */
     uint64_t seed;            /* of the key hash; give a random one where strangers choose keys */
     /* Peer tags, for kinds client, producer, consumer. Each is names separated by commas, the
-     * first present wins and names the label. NULL peer_tags means the defaults of rows §2. */
+     * first present wins and names the label. NULL peer_tags means the defaults of rows §2, for
+     * CLIENT none: there they are what the agent asks for. */
     const char *const *peer_tags;
     size_t peer_tag_count;
-    /* Added dimensions, the same form: span attribute first, then resource attribute. */
+    /* Added dimensions, the same form: span attribute first, then resource attribute. CLIENT takes
+     * the first four in the order of their names; others, and names that are empty or have a colon,
+     * are left out (health.dimensions_ignored), and a value of more than 200 UTF-16 units is
+     * written as tracer_blocked_value (health.oversized). */
     const char *const *dimensions;
     size_t dimension_count;
+    uint32_t flags; /* enum weir_stats_flag */
+    /*
+     * Distinct values a field may have in a cycle, by enum weir_limit: first come. One more is
+     * written as tracer_blocked_value, counted (health.collapsed), and its span goes to the row
+     * with that value. A cycle ends with the current window, or a report. 0 is the profile's
+     * default (CLIENT: 1024 resources, 32 services, 64 operations, 16 sources, types and methods, 8
+     * kinds, 512 endpoints, 24 gRPC codes, 512 a peer tag, 100 a dimension; else no limit); at most
+     * WEIR_LIMIT_MAX, or WEIR_LIMIT_OFF.
+     */
+    uint32_t limits[WEIR_LIMIT_SLOTS];
+    /* Of the rows' sketches; NULL and 0: those of weir_sketch_opts. Another kind than BASE2 bins
+     * nanoseconds. The instance holds the mapping. */
+    const struct weir_mapping *mapping;
+    uint32_t max_bins;
+    /* CLIENT: a span that would count and has one of these resources ends its trace: it and those
+     * behind it do not count. Copied. */
+    const char *const *ignored_resources;
+    size_t ignored_resource_count;
 };
 
 /* Errors: WEIR_EINVAL, WEIR_EFULL (more slots than WEIR_TAG_SLOTS_MAX), WEIR_ENOMEM. */
@@ -122,6 +196,11 @@ WEIR_API void weir_stats_drop(struct weir_producer *producer, uint64_t spans);
 WEIR_API WEIR_NODISCARD int weir_stats_publish(struct weir_producer *producer,
                                                const struct weir_source *source,
                                                const struct weir_span *spans, size_t count);
+
+/* CLIENT: whether the traces ended since begin, or the one published last, must be kept: a span
+ * that counts has an error. Of one that was refused any span with an error. Else a sampler may drop
+ * what it likes: the statistics have it. Threads: the producer's. */
+WEIR_API bool weir_stats_must_keep(const struct weir_producer *producer);
 
 /*
  * Drain the inbox, then seal what is due. Cadence runs on mono_ns (CLOCK_MONOTONIC), labels on
@@ -194,6 +273,16 @@ struct weir_stats_health {
     uint64_t table_bytes;
     uint64_t pool_sketches; /* spares */
     uint64_t inbox_bytes;   /* committed, not yet drained */
+    /* Of CLIENT. Traces as they are published, and of them those that need not be kept. */
+    uint64_t traces_in;
+    uint64_t spans_in; /* that counted, of traces that were taken */
+    uint64_t dropped_p0_traces;
+    uint64_t dropped_p0_spans;   /* all of these traces */
+    uint64_t oversized;          /* values of dimensions that were too long */
+    uint64_t dimensions_ignored; /* of the options */
+    /* Of limits, by enum weir_limit: values written as tracer_blocked_value, one a span. overflow
+     * is what the reference calls collapsed:whole_key. */
+    uint64_t collapsed[WEIR_LIMIT_SLOTS];
 };
 /* Threads: owner. */
 WEIR_API void weir_stats_get_health(const struct weir_stats *stats,

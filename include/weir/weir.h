@@ -7,6 +7,7 @@
 #include <weir/codec.h>
 #include <weir/decode.h>
 #include <weir/mapping.h>
+#include <weir/payload.h>
 #include <weir/sketch.h>
 #include <weir/span.h>
 #include <weir/stats.h>

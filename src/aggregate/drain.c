@@ -49,23 +49,38 @@ static struct wr_window *window_of(struct wr_shard *s, int64_t end_ns, bool *ret
     return wr_window_get(s, &s->open, oldest, 0);
 }
 
-/* The entry of a record; the overflow entry when the table is full of live ones. NULL: no memory.
- */
-static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec)
+/* The entry of a key; the overflow entry when the table is full of live ones. NULL: no memory. */
+static struct wr_entry *insert(struct wr_shard *s, const struct wr_folded *k)
 {
-    const char *const key = wr_record_key(rec);
-    struct wr_entry *e = wr_table_find(&s->table, rec->hash, key, rec->key_bytes);
-    if (e)
-        return e;
-    const int r = wr_table_insert(&s->table, rec->hash, key, rec->key_bytes, &e);
+    struct wr_entry *e;
+    const int r = wr_table_insert(&s->table, k->hash, k->key, k->key_bytes, &e);
     if (r == WEIR_EFULL)
         return s->overflow;
     return r == WEIR_OK ? e : NULL;
 }
 
-/* Strong: nothing has changed when it fails. */
-static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
-                    const struct wr_record *rec)
+/* The entry that a record is booked under in w: its own, or that of its folded key. NULL: no
+ * memory.
+ */
+static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec,
+                                 const struct wr_window *w)
+{
+    struct wr_folded k = {
+        .key = wr_record_key(rec), .key_bytes = rec->key_bytes, .hash = rec->hash};
+    struct wr_entry *e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
+    if (s->opts.admit && !(e && wr_slot_find(e, w->start_ns))) {
+        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, &k);
+        if (r < 0)
+            return NULL;
+        if (r > 0)
+            e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
+    }
+    return e ? e : insert(s, &k);
+}
+
+/* Strong: nothing has changed when it fails. once: in the bins, whatever it weighs. */
+WR_INLINE int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot *slot,
+                       const struct wr_record *rec, bool once)
 {
     const bool error = rec->flags & WR_RECORD_ERROR;
     struct weir_sketch **const which = error ? &slot->error : &slot->ok;
@@ -74,7 +89,8 @@ static int slot_add(struct wr_shard *s, const struct wr_entry *e, struct wr_slot
         if (!*which)
             return WEIR_ENOMEM;
     }
-    const int r = wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
+    const int r = once ? wr_sketch_add_ns_once(*which, rec->duration_ns, rec->weight)
+                       : wr_sketch_add_ns(*which, rec->duration_ns, rec->weight);
     if (WR_UNLIKELY(r != WEIR_OK)) {
         if (!weir_sketch_weight(*which)) { /* taken for this record */
             weir_sketch_pool_put(s->pool, *which);
@@ -103,6 +119,7 @@ static void book_uncounted(struct wr_window *w, const struct wr_record *rec)
         drop(w, (enum weir_drop)rec->flags);
         break;
     case WR_CLASS_COUNTED:
+    case WR_CLASS_UNWEIGHTED:
     case WR_CLASS_PAD:
         WR_ASSERT(false);
         break;
@@ -139,7 +156,7 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
         drop(w, WEIR_DROP_INBOX_FULL);
         return;
     }
-    if (rec->klass != WR_CLASS_COUNTED) {
+    if (rec->klass != WR_CLASS_COUNTED && rec->klass != WR_CLASS_UNWEIGHTED) {
         book_uncounted(w, rec);
         return;
     }
@@ -147,9 +164,9 @@ static WR_NOINLINE void book_slow(struct wr_shard *s, struct wr_record *rec)
         drop(w, WEIR_DROP_LATE);
         return;
     }
-    struct wr_entry *const e = entry_of(s, rec);
+    struct wr_entry *const e = entry_of(s, rec, w);
     struct wr_slot *const slot = e ? wr_slot_get(s, e, w) : NULL;
-    if (!slot || slot_add(s, e, slot, rec) != WEIR_OK) {
+    if (!slot || slot_add(s, e, slot, rec, rec->klass == WR_CLASS_UNWEIGHTED) != WEIR_OK) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }
@@ -170,7 +187,7 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
         return;
     }
     w->counts.received++;
-    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec) != WEIR_OK)) {
+    if (WR_UNLIKELY(slot_add(s, e, &e->slot, rec, false) != WEIR_OK)) {
         drop(w, WEIR_DROP_MEMORY);
         return;
     }

@@ -32,8 +32,9 @@ enum wr_class {
     WR_CLASS_COUNTED = 0,
     WR_CLASS_INELIGIBLE,
     WR_CLASS_PARTIAL,
-    WR_CLASS_DROPPED, /* reason in flags */
-    WR_CLASS_PAD      /* the rest of the ring before it wraps */
+    WR_CLASS_DROPPED,   /* reason in flags */
+    WR_CLASS_PAD,       /* the rest of the ring before it wraps */
+    WR_CLASS_UNWEIGHTED /* counted, but for the bins of its sketch, where its weight is one */
 };
 
 enum wr_record_flag { WR_RECORD_ERROR = 1 << 0, WR_RECORD_TOP_LEVEL = 1 << 1 };
@@ -66,6 +67,12 @@ struct wr_producer_counts {
     _Atomic uint64_t truncated;
     _Atomic uint64_t weight_capped;
     _Atomic uint64_t bad_status;
+    /* Of profile client. */
+    _Atomic uint64_t oversized;
+    _Atomic uint64_t traces_in;
+    _Atomic uint64_t spans_in;
+    _Atomic uint64_t dropped_p0_traces;
+    _Atomic uint64_t dropped_p0_spans;
 };
 
 struct wr_ring {

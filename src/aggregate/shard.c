@@ -58,6 +58,19 @@ static bool take_time(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns)
     return true;
 }
 
+/* Limits on values begin anew. */
+static void cycle(struct wr_shard *s)
+{
+    if (s->opts.cycle)
+        s->opts.cycle(s->opts.admit_ctx);
+}
+
+static void report(struct wr_shard *s)
+{
+    wr_shard_seal_everything(s, WEIR_BATCH_EARLY);
+    cycle(s);
+}
+
 static void handle_signals(struct wr_shard *s)
 {
     struct weir_signal_node *node = wr_inbox_take_signals(&s->inbox);
@@ -69,13 +82,13 @@ static void handle_signals(struct wr_shard *s)
         struct weir_signal_node *const next = node->next; /* done may reuse the node */
         switch (node->kind) {
         case WEIR_SIGNAL_REPORT:
-            wr_shard_seal_everything(s, WEIR_BATCH_EARLY);
+            report(s);
             break;
         case WEIR_SIGNAL_CLEAR:
             wr_shard_clear(s);
             break;
         case WEIR_SIGNAL_STOP:
-            wr_shard_seal_everything(s, WEIR_BATCH_EARLY);
+            report(s);
             s->stopped = true;
             break;
         }
@@ -89,6 +102,8 @@ size_t wr_shard_poll(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns)
 {
     wr_batch_reap(s);
     const bool turned = take_time(s, wall_ns, mono_ns);
+    if (turned)
+        cycle(s);
     const size_t count = wr_shard_drain(s);
     handle_signals(s);
     if (turned || s->overdue) {
@@ -101,7 +116,7 @@ size_t wr_shard_poll(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns)
 void wr_shard_seal_all(struct wr_shard *s, int64_t wall_ns, int64_t mono_ns)
 {
     (void)wr_shard_poll(s, wall_ns, mono_ns);
-    wr_shard_seal_everything(s, WEIR_BATCH_EARLY);
+    report(s);
 }
 
 int64_t wr_shard_next_seal_for_ns(const struct wr_shard *s, int64_t mono_ns)
@@ -147,8 +162,11 @@ int wr_shard_init(struct wr_shard *s, const struct wr_shard_opts *opts)
     memset(s, 0, sizeof *s);
     s->opts = *opts;
     wr_inbox_init(&s->inbox, &opts->alloc);
-    const struct weir_sketch_opts sketch = {
-        .struct_size = sizeof sketch, .alloc = opts->alloc, .grid = WEIR_GRID_NS};
+    const struct weir_sketch_opts sketch = {.struct_size = sizeof sketch,
+                                            .alloc = opts->alloc,
+                                            .grid = WEIR_GRID_NS,
+                                            .max_bins = opts->max_bins,
+                                            .mapping = opts->mapping};
     int r = wr_table_init(&s->table, &opts->alloc, opts->max_keys);
     if (r == WEIR_OK)
         r = wr_sketch_pool_new(&sketch, opts->max_keys * 2 + 1024, true, &s->pool);
@@ -192,7 +210,7 @@ void wr_shard_done(struct wr_shard *s)
     wr_inbox_done(&s->inbox);
 }
 
-static bool window_check(const struct wr_window *w)
+static bool window_check(const struct wr_shard *s, const struct wr_window *w)
 {
     size_t key_bytes = 0;
     uint64_t hits = 0;
@@ -211,8 +229,8 @@ static bool window_check(const struct wr_window *w)
     uint64_t terms = c->aggregated + c->ineligible + c->partial;
     for (size_t i = 0; i < WEIR_DROP_COUNT; i++)
         terms += c->dropped[i];
-    return key_bytes == w->key_bytes && hits == c->admitted_weight && weight == hits &&
-           terms == c->received;
+    return key_bytes == w->key_bytes && hits == c->admitted_weight &&
+           (weight == hits || s->opts.unweighted) && terms == c->received;
 }
 
 bool wr_shard_check(const struct wr_shard *s)
@@ -220,7 +238,7 @@ bool wr_shard_check(const struct wr_shard *s)
     const struct wr_windows *const lists[] = {&s->corrections, &s->open};
     for (size_t l = 0; l < 2; l++) {
         for (size_t i = 0; i < lists[l]->count; i++) {
-            if (!window_check(lists[l]->at[i]) ||
+            if (!window_check(s, lists[l]->at[i]) ||
                 (i > 0 && lists[l]->at[i - 1]->start_ns >= lists[l]->at[i]->start_ns))
                 return false;
         }

@@ -36,6 +36,20 @@ struct wr_windows {
     size_t cap;
 };
 
+/*
+ * Asked once for each entry and window, before its first record there: whether the key is taken as
+ * it is (0), or is to be booked under another one (1: written at dst, *ret_bytes long, with its
+ * hash); WEIR_ENOMEM: neither. dst is the callee's.
+ */
+struct wr_folded {
+    const char *key;
+    size_t key_bytes;
+    uint64_t hash;
+};
+typedef int wr_admit_fn(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+/* The current window has turned, or was reported. */
+typedef void wr_cycle_fn(void *ctx);
+
 typedef size_t wr_labels_fn(const void *ctx, const char *key, size_t key_bytes,
                             struct weir_label *labels, size_t cap);
 
@@ -53,6 +67,12 @@ struct wr_shard_opts {
     uint64_t overflow_hash;
     wr_labels_fn *labels;
     const void *labels_ctx;
+    wr_admit_fn *admit; /* NULL: every key is taken */
+    wr_cycle_fn *cycle;
+    void *admit_ctx;
+    const struct weir_mapping *mapping; /* of sketches; NULL: the default */
+    uint32_t max_bins;
+    bool unweighted; /* WR_CLASS_UNWEIGHTED occurs: the weight of sketches is not that of rows */
 };
 
 /* Totals of the owner's side; the rest of weir_stats_health comes from the producers. */

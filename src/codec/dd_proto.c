@@ -252,6 +252,8 @@ struct store {
     size_t span;
     size_t keyed_bytes; /* as keys and counts; or so far, when that is more than a run takes */
     size_t run_bytes;   /* as one run */
+    size_t used_count;
+    uint16_t used[RUN]; /* places in counts of those that are not 0 */
     uint16_t counts[RUN + 4];
 };
 
@@ -274,15 +276,46 @@ static uint64_t used_of(const uint16_t *counts)
     return (((word & low) + low) | word) >> 15 & ONES;
 }
 
-/* Keys of the most used bins take two bytes: enough to see that a run is shorter. */
+/* So many bins are used that a run is shorter, keys of two bytes supposed. */
 static bool is_dense(const struct store *st)
 {
     uint64_t used = 0; /* in four lanes, each far below 16 bits */
-    if (!st->small)
-        return false;
     for (size_t i = 0; i < st->span; i += 4)
         used += used_of(st->counts + i);
     return (used * ONES >> 48) * (ENTRY_BYTES + 1) > st->run_bytes;
+}
+
+/* Which of the counts are used, in order. */
+static void find_used(struct store *st)
+{
+    st->used_count = 0;
+    for (size_t i = 0; i < st->span; i += 4) {
+        uint64_t word;
+        memcpy(&word, st->counts + i, sizeof word);
+        if (WR_LIKELY(!word))
+            continue;
+        for (size_t k = i; k < i + 4; k++) {
+            if (st->counts[k])
+                st->used[st->used_count++] = (uint16_t)k;
+        }
+    }
+}
+
+/* Most often the keys of all have two bytes, and it is enough to ask the outermost. */
+static bool keys_have_two_bytes(const struct store *st)
+{
+    const int64_t hi = (int64_t)st->lo + (int64_t)st->span - 1;
+    return key_bytes(st->lo) == 2 && key_bytes(hi) == 2 && (st->lo < 0) == (hi < 0);
+}
+
+static size_t used_keyed_bytes(const struct store *st)
+{
+    if (keys_have_two_bytes(st))
+        return st->used_count * (ENTRY_BYTES + 2);
+    size_t bytes = 0;
+    for (size_t i = 0; i < st->used_count; i++)
+        bytes += ENTRY_BYTES + key_bytes((int64_t)st->lo + st->used[i]);
+    return bytes;
 }
 
 static void measure_keyed(struct store *st)
@@ -298,24 +331,75 @@ static void measure_keyed(struct store *st)
     }
 }
 
-static void measure(struct store *st, const struct weir_sketch *sk, enum wr_bins_sign sign)
+/* A few samples; false: there are more, or none. Only the counts of used bins are set. */
+static bool find_few(struct store *st, const struct weir_sketch *sk)
+{
+    uint16_t at[WR_BINS_FEW];
+    int32_t base;
+    const size_t n = wr_bins_few(sk, &base, at);
+    if (!n)
+        return false;
+    st->lo = (int32_t)((uint32_t)base + at[0]);
+    st->span = (size_t)(at[n - 1] - at[0]) + 1;
+    st->used_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t k = (uint16_t)(at[i] - at[0]);
+        if (i > 0 && at[i] == at[i - 1]) {
+            st->counts[k]++;
+            continue;
+        }
+        st->counts[k] = 1;
+        st->used[st->used_count++] = k;
+    }
+    return true;
+}
+
+/* Zeros between the counts of a few. */
+static void fill_few(struct store *st)
+{
+    for (size_t i = 1; i < st->used_count; i++) {
+        const size_t from = (size_t)st->used[i - 1] + 1;
+        memset(st->counts + from, 0, (st->used[i] - from) * sizeof st->counts[0]);
+    }
+}
+
+static void measure_run(struct store *st)
+{
+    st->run_bytes = 1 + wr_codec_varint_bytes(8 * st->span) + 8 * st->span + 1 + key_bytes(st->lo);
+}
+
+static void measure(struct store *st, const struct weir_codec_opts *opts,
+                    const struct weir_sketch *sk, enum wr_bins_sign sign)
 {
     st->sk = sk;
     st->sign = sign;
     st->keyed_bytes = 0;
     st->run_bytes = 0;
-    st->small = false;
+    st->small = sign == WR_BINS_POSITIVE && find_few(st, sk);
+    if (st->small) {
+        measure_run(st);
+        st->keyed_bytes = opts->flags & WEIR_CODEC_ONE_BLOCK ? SIZE_MAX : used_keyed_bytes(st);
+        if (st->keyed_bytes >= st->run_bytes)
+            fill_few(st);
+        return;
+    }
     st->span = wr_codec_span(sk, sign, &st->lo);
     if (!st->span)
         return;
     st->small = st->span <= RUN && wr_bins_read_small(sk, sign, st->lo, st->span, st->counts);
     if (st->small)
         memset(st->counts + st->span, 0, 4 * sizeof st->counts[0]);
-    st->run_bytes = 1 + wr_codec_varint_bytes(8 * st->span) + 8 * st->span + 1 + key_bytes(st->lo);
-    if (is_dense(st))
+    measure_run(st);
+    if (opts->flags & WEIR_CODEC_ONE_BLOCK)
         st->keyed_bytes = SIZE_MAX;
-    else
+    else if (!st->small)
         measure_keyed(st);
+    else if (is_dense(st))
+        st->keyed_bytes = SIZE_MAX;
+    else {
+        find_used(st);
+        st->keyed_bytes = used_keyed_bytes(st);
+    }
 }
 
 static void put_double(uint8_t *at, double count)
@@ -379,6 +463,40 @@ static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *w
     }
 }
 
+/* Entries with keys of two bytes, 14 bytes each: six and a double, as two stores. */
+static uint8_t *put_used_two(uint8_t *at, const struct store *st)
+{
+    const uint64_t frame = KEYED | (uint64_t)ENTRY_BYTES << 8 | (uint64_t)KEY << 16 |
+                           UINT64_C(0x80) << 24 | (uint64_t)VALUE << 40;
+    for (size_t i = 0; i < st->used_count; i++) {
+        const uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
+        wr_store64le(at, frame | (key & 0x7f) << 24 | key >> 7 << 32);
+        put_double(at + 6, st->counts[st->used[i]]);
+        at += ENTRY_BYTES + 2;
+    }
+    return at;
+}
+
+/* Keys and counts of small ones, which fit: there is room for keyed_bytes. */
+static uint8_t *put_used(uint8_t *at, const struct store *st)
+{
+    if (keys_have_two_bytes(st))
+        return put_used_two(at, st);
+    for (size_t i = 0; i < st->used_count; i++) {
+        uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
+        at[0] = KEYED;
+        at[1] = (uint8_t)(wr_codec_varint_bytes(key) + ENTRY_BYTES - 2);
+        at[2] = KEY;
+        for (at += 3; key >= 0x80; key >>= 7)
+            *at++ = (uint8_t)(key | 0x80);
+        at[0] = (uint8_t)key;
+        at[1] = VALUE;
+        put_double(at + 2, st->counts[st->used[i]]);
+        at += 10;
+    }
+    return at;
+}
+
 /* Any weights, a stretch at a time. */
 static void put_stretches(struct wr_codec_out *out, const struct store *st, bool run)
 {
@@ -407,11 +525,12 @@ static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store
         wr_codec_put_u8(out, COUNTS);
         wr_codec_put_varint(out, 8 * st->span);
     }
-    if (!run || !st->small) {
+    if (!st->small) {
         put_stretches(out, st, run);
-    } else if (wr_codec_room(out, 8 * st->span)) {
-        wr_dd_proto_put_counts(out->at, st->counts, st->span);
-        out->at += 8 * st->span;
+    } else if (wr_codec_room(out, run ? 8 * st->span : st->keyed_bytes)) {
+        if (run)
+            wr_dd_proto_put_counts(out->at, st->counts, st->span);
+        out->at = run ? out->at + 8 * st->span : put_used(out->at, st);
     }
     if (run) {
         wr_codec_put_u8(out, FIRST_INDEX);
@@ -446,9 +565,9 @@ int wr_dd_proto_encode(const struct weir_codec_opts *opts, const struct weir_ske
         return r;
     struct store st;
     put_mapping(out, &unit.mapping);
-    measure(&st, sk, WR_BINS_POSITIVE);
+    measure(&st, opts, sk, WR_BINS_POSITIVE);
     put_store(out, POSITIVE, &st);
-    measure(&st, sk, WR_BINS_NEGATIVE);
+    measure(&st, opts, sk, WR_BINS_NEGATIVE);
     put_store(out, NEGATIVE, &st);
     if (wr_bins_zero(sk)) {
         wr_codec_put_u8(out, ZERO_COUNT);

@@ -161,6 +161,8 @@ int weir_sketch_add_many(struct weir_sketch *sk, const double *values, size_t n,
 /* Ask for what recording value will write; sk's header should be there. */
 static void prefetch_bins(const struct weir_sketch *sk, double value)
 {
+    if (!sk->bins)
+        return;
     if (sk->flags & WR_SK_LIST) {
         WR_PREFETCH_W(sk->bins + (size_t)sk->cap * 2);
         return;

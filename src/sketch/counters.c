@@ -76,15 +76,27 @@ WR_INLINE bool fit_lanes(const struct wr_counters_pair *p, uint8_t width)
     return !over && fit_rest(p, width, width, i);
 }
 
+WR_INLINE void add_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
+{
+    if (dst_width == src_width && !p->scale)
+        add_lanes(p, dst_width);
+    else
+        add_rest(p, dst_width, src_width, 0);
+}
+
+WR_INLINE bool fit_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
+{
+    if (dst_width == src_width && !p->scale && dst_width < 3)
+        return fit_lanes(p, dst_width);
+    return fit_rest(p, dst_width, src_width, 0);
+}
+
 void wr_counters_add_words(const struct wr_counters_pair *p)
 {
     switch (WIDTHS(p->dst_width, p->src_width)) {
 #define X(d, s)                                                                                    \
     case WIDTHS(d, s):                                                                             \
-        if ((d) == (s) && !p->scale)                                                               \
-            add_lanes(p, d);                                                                       \
-        else                                                                                       \
-            add_rest(p, d, s, 0);                                                                  \
+        add_by_words(p, d, s);                                                                     \
         return;
         EACH_WIDTHS(X)
 #undef X
@@ -99,7 +111,7 @@ bool wr_counters_fit_words(const struct wr_counters_pair *p)
     switch (WIDTHS(p->dst_width, p->src_width)) {
 #define X(d, s)                                                                                    \
     case WIDTHS(d, s):                                                                             \
-        fit = (d) == (s) && !p->scale && (d) < 3 ? fit_lanes(p, d) : fit_rest(p, d, s, 0);         \
+        fit = fit_by_words(p, d, s);                                                               \
         break;
         EACH_WIDTHS(X)
 #undef X

@@ -110,8 +110,8 @@ struct bins {
     uint64_t weight;
     uint64_t peak;
     uint64_t bits;  /* of all weights */
-    uint32_t *note; /* NOTE_MAX counts from sizes.first on; NULL: not to be written down, or not
-                       possible */
+    uint32_t *note; /* room for NOTE_MAX counts from sizes.first on, where a run is written down;
+                       NULL: it is not wanted, or not enough */
 };
 
 struct decoded {
@@ -160,24 +160,12 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
     *b = t;
 }
 
-/* Write down a count after empty ones. false: there is no room. */
-static bool note_pair(struct bins *b, size_t at, size_t empty, uint64_t count)
-{
-    if (!b->note || at >= NOTE_MAX)
-        return false;
-    memset(b->note + at - empty, 0, empty * sizeof b->note[0]);
-    b->note[at] = (uint32_t)count;
-    return true;
-}
-
 /* Bins that are not empty, each so many after the one before; none above most. */
 static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t most)
 {
-    const int32_t first = index;
     for (uint64_t k = 0; k < b->n && !r->err; k++) {
-        uint64_t gap = 0;
         if (k) {
-            gap = read_varint(r);
+            const uint64_t gap = read_varint(r);
             if (gap >= (uint64_t)((int64_t)most - index)) {
                 refuse(r, WEIR_EFORMAT);
                 return;
@@ -188,9 +176,9 @@ static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t 
         if (!count || !take_count(b, count))
             refuse(r, WEIR_EFORMAT);
         sizes_add(&b->sizes, index, count);
-        if (!note_pair(b, (uint32_t)index - (uint32_t)first, (size_t)gap, count))
-            b->note = NULL;
     }
+    if ((uint32_t)b->sizes.last - (uint32_t)b->sizes.first >= NOTE_MAX)
+        b->note = NULL;
 }
 
 /* The least and the greatest index that a bin may have. */
@@ -475,36 +463,68 @@ static uint8_t flags_of(const struct decoded *d)
                      (d->more & MORE_DERIVED ? WR_SK_DERIVED : 0));
 }
 
-/* A few whole weights are a list. */
-static void note_list(struct noted *n, const struct bins *b, size_t span)
+/* What comes in the way of a walk over the used bins: so many above the lowest. */
+typedef void used_fn(struct noted *n, uint32_t at, uint64_t count);
+
+static void append(struct noted *n, uint32_t at, uint64_t count)
 {
-    size_t samples = 0;
-    for (size_t i = 0; i < span; i++)
-        for (uint32_t k = 0; k < n->counts[i]; k++)
-            n->list[samples++] = (uint16_t)i;
-    WR_ASSERT(samples == b->weight);
-    n->sketch.bins = (uint8_t *)n->list;
-    n->sketch.cap = (uint16_t)samples;
-    n->sketch.flags |= WR_SK_LIST;
+    for (; count; count--)
+        n->list[n->sketch.cap++] = (uint16_t)at;
 }
 
-/* Counters of the narrowest width, in their place. */
-static void note_counters(struct noted *n, const struct bins *b, size_t span, uint8_t unit)
+static void put(struct noted *n, uint32_t at, uint64_t count)
+{
+    wr_counter_put(n->sketch.bins, n->sketch.flags & WR_SK_WIDTH, at, count);
+}
+
+/* The used bins of pairs, read again. */
+WR_INLINE void each_pair(struct noted *n, const struct bins *b, const uint8_t *end, used_fn *fn)
+{
+    struct reader r = {.at = b->at, .end = end};
+    uint32_t at = 0;
+    for (uint64_t k = 0; k < b->n; k++) {
+        if (k)
+            at += 1 + (uint32_t)read_varint(&r);
+        fn(n, at, read_varint(&r));
+    }
+}
+
+/* A few whole weights are a list. */
+static void note_list(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
+{
+    n->sketch.bins = (uint8_t *)n->list;
+    n->sketch.flags |= WR_SK_LIST;
+    if (b->pairs)
+        each_pair(n, b, end, append);
+    else
+        for (size_t i = 0; i < span; i++)
+            append(n, (uint32_t)i, n->counts[i]);
+    WR_ASSERT(n->sketch.cap == b->weight);
+}
+
+/* Counters of the narrowest width; those of a run in their place. */
+static void note_counters(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
 {
     const uint8_t width = b->peak <= UINT8_MAX ? 0 : b->peak <= UINT16_MAX ? 1 : 2;
     uint8_t *const bins = (uint8_t *)n->counts;
+    n->sketch.bins = bins;
+    n->sketch.cap = (uint16_t)span;
+    n->sketch.size = wr_store_size((uint32_t)span << width);
+    n->sketch.flags |= width;
+    if (b->pairs) {
+        memset(bins, 0, span << width);
+        each_pair(n, b, end, put);
+        return;
+    }
     for (size_t i = 0; i < span && width == 0; i++)
         bins[i] = (uint8_t)n->counts[i];
     for (size_t i = 0; i < span && width == 1; i++)
         wr_counter_put(bins, 1, i, n->counts[i]);
-    n->sketch.bins = bins;
-    n->sketch.cap = (uint16_t)span;
-    n->sketch.size = wr_store_size((uint32_t)span << width);
-    n->sketch.flags |= (uint8_t)(width | (unit ? 0 : WR_SK_FINE));
 }
 
 /* The sketch that the form is, if its bins are written down. */
-static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind)
+static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind,
+                 const uint8_t *end)
 {
     if (d->flags & FLAG_NEG || (d->flags & FLAG_POS && !d->pos.note))
         return false;
@@ -523,9 +543,11 @@ static bool note(struct noted *n, const struct decoded *d, const struct wr_kind 
         return true; /* no bins, no counters */
     const size_t span = (uint32_t)d->pos.sizes.last - (uint32_t)d->pos.sizes.first + 1;
     if (d->unit && d->pos.weight <= WR_LIST_MAX && !(d->more & MORE_POS_COLLAPSED))
-        note_list(n, &d->pos, span);
+        note_list(n, &d->pos, span, end);
     else
-        note_counters(n, &d->pos, span, d->unit);
+        note_counters(n, &d->pos, span, end);
+    if (!d->unit)
+        n->sketch.flags |= WR_SK_FINE;
     return true;
 }
 
@@ -592,7 +614,7 @@ static int replace(struct weir_sketch *sk, struct form *f)
     const int err = wr_sketch_set_mapping(sk, f->d.kind.head.mapping);
     if (err != WEIR_OK || !(f->d.flags & FLAG_CONTENT))
         return err;
-    if (note(&f->n, &f->d, wr_sketch_kind(sk)))
+    if (note(&f->n, &f->d, wr_sketch_kind(sk), f->end))
         return weir_sketch_merge(sk, &f->n.sketch);
     return load(sk, &f->d, f->end);
 }
@@ -637,8 +659,8 @@ int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src, size_t b
     if (err == WEIR_OK && f.d.made)
         err = WEIR_EVERSION;
     if (err == WEIR_OK && f.d.flags & FLAG_CONTENT)
-        err = note(&f.n, &f.d, wr_sketch_kind(dst)) ? weir_sketch_merge(dst, &f.n.sketch)
-                                                    : merge_large(dst, &f);
+        err = note(&f.n, &f.d, wr_sketch_kind(dst), f.end) ? weir_sketch_merge(dst, &f.n.sketch)
+                                                           : merge_large(dst, &f);
     form_done(&f);
     return err;
 }

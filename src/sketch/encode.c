@@ -24,6 +24,18 @@ WR_INLINE uint64_t in_form(uint64_t counter, uint8_t shift, uint8_t unit)
     return counter << shift >> unit;
 }
 
+/* Empty counters of an array lie together in runs: whole words of them are passed at once. How many
+ * from number i on. */
+WR_INLINE size_t empty_word(const uint8_t *bins, uint8_t width, size_t i, size_t n)
+{
+    const size_t step = 8u >> width;
+    uint64_t word;
+    if (i + step > n)
+        return 0;
+    memcpy(&word, bins + (i << width), sizeof word);
+    return word ? 0 : step;
+}
+
 /* Compiled once for each width: the loop is most of what encoding costs. */
 WR_INLINE void measure_loop(const struct wr_store *st, uint8_t width, int32_t lo, int32_t hi,
                             uint8_t unit, struct sizes *ret_sizes)
@@ -38,8 +50,17 @@ WR_INLINE void measure_loop(const struct wr_store *st, uint8_t width, int32_t lo
         i++;
     s.first = lo + (int32_t)i;
     s.last = hi;
-    for (; i < n; i++)
-        sizes_add_next(&s, &empty_run, in_form(wr_counter_get(bins, width, i), shift, unit));
+    while (i < n) {
+        const size_t empty = width < 2 ? empty_word(bins, width, i, n) : 0;
+        if (empty) {
+            sizes_add_empty(&s, &empty_run, (uint32_t)empty);
+            i += empty;
+            continue;
+        }
+        const size_t end = i + (8u >> width) < n ? i + (8u >> width) : n;
+        for (; i < end; i++)
+            sizes_add_next(&s, &empty_run, in_form(wr_counter_get(bins, width, i), shift, unit));
+    }
     sizes_end(&s);
     *ret_sizes = s;
 }
@@ -216,8 +237,11 @@ WR_INLINE uint8_t *pairs_loop(uint8_t *at, const struct wr_store *st, uint8_t wi
     size_t before = 0;
     for (size_t i = 0; i < n; i++) {
         const uint64_t c = wr_counter_get(bins, width, i);
-        if (!c)
+        if (!c) {
+            const size_t empty = empty_word(bins, width, i, n);
+            i += empty ? empty - 1 : 0;
             continue;
+        }
         if (i)
             at = put_varint(at, i - before - 1);
         at = put_varint(at, in_form(c, shift, unit));

@@ -108,6 +108,15 @@ WR_INLINE void sizes_add_next(struct sizes *s, uint32_t *empty_run, uint64_t cou
     s->gaps += used + (*empty_run == 1u << 7) + (*empty_run == 1u << 14);
 }
 
+/* So many empty bins of a run. */
+WR_INLINE void sizes_add_empty(struct sizes *s, uint32_t *empty_run, uint32_t n)
+{
+    const uint32_t before = *empty_run;
+    *empty_run += n;
+    s->gaps += before < 1u << 7 && *empty_run >= 1u << 7;
+    s->gaps += before < 1u << 14 && *empty_run >= 1u << 14;
+}
+
 /* The first used bin has no distance. */
 WR_INLINE void sizes_end(struct sizes *s)
 {

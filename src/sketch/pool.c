@@ -45,7 +45,8 @@ struct stack {
 /* Spares of one size of block. */
 struct shelf {
     struct stack spares;
-    size_t low; /* the fewest there were since the last trim */
+    size_t low;  /* the fewest there were since the last trim */
+    size_t high; /* the most */
 };
 
 struct slab {
@@ -113,6 +114,22 @@ static bool stack_room(const struct weir_alloc *a, struct stack *s, size_t least
     s->at = at;
     s->cap = cap;
     return true;
+}
+
+/* Give back most of what is far more than least pointers need. */
+static void stack_shrink(const struct weir_alloc *a, struct stack *s, size_t least)
+{
+    size_t cap = s->cap;
+    while (cap > SPARES_FIRST && cap / 4 >= least)
+        cap /= 2;
+    if (cap == s->cap)
+        return;
+    struct weir_sketch **const at = wr_realloc(a, s->at, s->cap * sizeof(struct weir_sketch *),
+                                               cap * sizeof(struct weir_sketch *));
+    if (!at)
+        return; /* it stands as it was */
+    s->at = at;
+    s->cap = cap;
 }
 
 static void stack_done(const struct weir_alloc *a, struct stack *s)
@@ -294,6 +311,7 @@ void weir_sketch_pool_put(struct weir_sketch_pool *pool, struct weir_sketch *sk)
     pool->filled[sk->size / 64] |= (uint64_t)1 << sk->size % 64;
     poison(sk);
     s->spares.at[s->spares.count++] = sk;
+    s->high = s->spares.count > s->high ? s->spares.count : s->high;
     pool->count++;
 }
 
@@ -309,6 +327,8 @@ static void shelf_trim(struct weir_sketch_pool *pool, size_t which)
     if (gone)
         memmove(s->spares.at, s->spares.at + gone, s->spares.count * sizeof(struct weir_sketch *));
     s->low = s->spares.count;
+    stack_shrink(&pool->kind.alloc, &s->spares, s->high);
+    s->high = s->spares.count;
     if (!s->spares.count)
         pool->filled[which / 64] &= ~((uint64_t)1 << which % 64);
 }
@@ -350,6 +370,7 @@ static void slabs_trim(struct weir_sketch_pool *pool)
         slab_free(a, &pool->slabs[i]);
     }
     pool->slab_count = kept;
+    stack_shrink(a, &pool->bare, pool->headers);
 }
 
 void weir_sketch_pool_trim(struct weir_sketch_pool *pool)

@@ -356,9 +356,19 @@ int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weigh
     return WEIR_OK;
 }
 
+int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+{
+    const int r = wr_sketch_add_ns(sk, duration_ns, WEIR_WEIGHT_ONE);
+    if (r == WEIR_OK && duration_ns > 0) {
+        sk->sum.ns -= (wr_uint128)(uint64_t)duration_ns << 20;
+        sk->sum.ns += (wr_uint128)(uint64_t)duration_ns * weight;
+    }
+    return r;
+}
+
 void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
-    if (duration_ns <= 0)
+    if (duration_ns <= 0 || !sk->bins)
         return;
     size_t at = (uint32_t)wr_sketch_index_ns(sk, duration_ns) - (uint32_t)sk->base;
     if (sk->flags & WR_SK_LIST)

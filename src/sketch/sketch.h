@@ -14,6 +14,8 @@
  * weight would pass 64 bits).
  */
 int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight);
+/* The same with one in the bins, whatever the weight: it is that of the sum alone. */
+int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight);
 /* Prefetch the cache lines that wr_sketch_add_ns(sk, duration_ns) will touch. sk's header line
  * should be there already. */
 void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns);

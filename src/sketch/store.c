@@ -326,9 +326,10 @@ int wr_store_reserve(struct wr_store *st, const struct wr_kind *kind, int32_t lo
 
 /* The greatest counter of dst + src. */
 static uint64_t merged_peak(const struct wr_store *dst, bool any, int32_t dst_lo, int32_t dst_hi,
-                            const struct wr_store *src, int32_t src_lo, int32_t src_hi,
-                            const struct wr_store_change *ch)
+                            const struct wr_store *src, const struct wr_store_change *ch)
 {
+    const int32_t src_lo = ch->src_lo;
+    const int32_t src_hi = ch->src_hi;
     const unsigned dst_scale = (unsigned)dst->shift - ch->shift;
     const unsigned src_scale = (unsigned)src->shift - ch->shift;
     uint64_t low = 0;
@@ -406,7 +407,7 @@ int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kin
     if (!any && src_lo >= ch.floor)
         ch.width = src->width; /* a copy */
     else
-        ch.width = width_for(merged_peak(dst, any, dst_lo, dst_hi, src, src_lo, src_hi, &ch));
+        ch.width = width_for(merged_peak(dst, any, dst_lo, dst_hi, src, &ch));
     if (ch.width < dst->width && any)
         ch.width = dst->width;
     if (ch.width < src->width)

@@ -60,6 +60,8 @@ void weir_stats_begin(struct weir_producer *producer, const struct weir_source *
     producer->source = *source;
     producer->trace_at = producer->ring->at;
     producer->committable = 0;
+    producer->kept = (struct wr_kept){0};
+    producer->keep = false;
 }
 
 /* End and duration by the rules of rows §3; notes what had to be mended. */
@@ -124,6 +126,11 @@ static bool is_partial(const struct weir_span *span)
            (v->type == WEIR_VALUE_INT && v->v.i >= 0);
 }
 
+static bool is_positive(const struct weir_value *v)
+{
+    return v->type == WEIR_VALUE_DOUBLE ? v->v.d > 0.0 : v->v.i > 0;
+}
+
 static uint8_t marks_of(const struct weir_span *span)
 {
     unsigned marks = 0;
@@ -138,6 +145,22 @@ static uint8_t marks_of(const struct weir_span *span)
             marks |= WR_MARK_PARTIAL;
     }
     return (uint8_t)marks;
+}
+
+/* Contracts: span-stats §1.2: what lasted, by the kinds that a text says, and not unfinished. */
+static void settle_client(struct weir_producer *p, const struct weir_span *span,
+                          struct wr_record *rec, struct wr_traced *t)
+{
+    const enum weir_kind kind = wr_key_client_kind(span);
+    t->marks &= (uint8_t) ~(WR_MARK_KIND | WR_MARK_PARTIAL);
+    if (kind >= WEIR_KIND_SERVER)
+        t->marks |= WR_MARK_KIND;
+    if (is_partial(span) && is_positive(&span->slots[WEIR_TAG_PARTIAL]))
+        t->marks |= WR_MARK_PARTIAL;
+    else if (span->duration_ns <= 0 || (span->flags & (WEIR_SPAN_NO_END | WEIR_SPAN_NO_START)))
+        rec->klass = WR_CLASS_INELIGIBLE;
+    if (!(p->stats->schema.flags & WEIR_STATS_ALIGN))
+        rec->end_ns = p->source.now_ns;
 }
 
 static int trace_grow(struct weir_producer *p)
@@ -164,6 +187,17 @@ static void count_notes(struct weir_producer *p)
     count(&c->utf8_repaired, n->key.repaired);
     count(&c->truncated, n->key.truncated);
     count(&c->bad_status, n->key.bad_status);
+    count(&c->oversized, n->key.oversized);
+}
+
+static void count_kept(struct weir_producer *p)
+{
+    struct wr_producer_counts *const c = &p->ring->counts;
+    count(&c->traces_in, p->kept.traces);
+    count(&c->spans_in, p->kept.spans);
+    count(&c->dropped_p0_traces, p->kept.free_traces);
+    count(&c->dropped_p0_spans, p->kept.free_spans);
+    p->kept = (struct wr_kept){0};
 }
 
 /* Room for any key, where there is so much; its own bound is worked out only near the ring's end.
@@ -190,7 +224,10 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
     struct wr_traced *const t = &p->trace[p->trace_count++];
     struct weir_bytes service;
     const size_t key_bytes =
-        wr_key_build(schema, span, p->source.lang, wr_record_key(rec), &service, &p->notes.key);
+        WR_UNLIKELY(schema->client)
+            ? wr_key_build_client(schema, span, wr_record_key(rec), &service, &p->notes.key)
+            : wr_key_build(schema, span, p->source.lang, wr_record_key(rec), &service,
+                           &p->notes.key);
     rec->key_bytes = (uint16_t)key_bytes;
     rec->bytes = (uint32_t)((sizeof *rec + key_bytes + 7) & ~(size_t)7);
     rec->hash = wr_hash(wr_record_key(rec), key_bytes, p->stats->seed);
@@ -205,7 +242,11 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
                             .service_bytes = (uint32_t)service.len,
                             .marks = marks_of(span),
                             .span_flags = span->flags};
-    rec->klass = t->marks & WR_MARK_PARTIAL ? WR_CLASS_PARTIAL : WR_CLASS_COUNTED;
+    rec->klass = WR_CLASS_COUNTED;
+    if (WR_UNLIKELY(schema->client))
+        settle_client(p, span, rec, t);
+    if (t->marks & WR_MARK_PARTIAL)
+        rec->klass = WR_CLASS_PARTIAL;
     wr_ring_advance(p->ring, rec);
     return WEIR_OK;
 }
@@ -230,6 +271,8 @@ void weir_stats_commit(struct weir_producer *producer)
         count_notes(producer);
         producer->notes = none;
     }
+    if (producer->kept.traces)
+        count_kept(producer);
     wr_ring_commit(producer->ring, producer->trace_at);
 }
 
@@ -238,6 +281,8 @@ void weir_stats_abandon(struct weir_producer *producer)
     producer->trace_count = 0;
     producer->committable = 0;
     producer->notes = (struct wr_notes){0};
+    producer->kept = (struct wr_kept){0};
+    producer->keep = false;
     wr_ring_rewind(producer->ring, producer->ring->tail_own);
     producer->trace_at = producer->ring->at;
 }
@@ -248,20 +293,36 @@ void weir_stats_drop(struct weir_producer *producer, uint64_t spans)
     count(&producer->ring->counts.inbox_full, spans);
 }
 
+bool weir_stats_must_keep(const struct weir_producer *producer)
+{
+    return producer->keep;
+}
+
+/* The trace of a publish that failed: none of it is counted, so any error keeps it. */
+static void refuse_trace(struct weir_producer *p, const struct weir_span *spans, size_t n)
+{
+    weir_stats_abandon(p);
+    weir_stats_drop(p, n);
+    if (!p->stats->schema.client)
+        return;
+    for (size_t i = 0; i < n; i++)
+        p->keep |= (spans[i].flags & WEIR_SPAN_ERROR) != 0;
+    p->kept = (struct wr_kept){.traces = 1, .free_traces = !p->keep, .free_spans = p->keep ? 0 : n};
+    count_kept(p);
+}
+
 int weir_stats_publish(struct weir_producer *producer, const struct weir_source *source,
                        const struct weir_span *spans, size_t count_)
 {
     weir_stats_begin(producer, source);
     for (size_t i = 0; i < count_; i++) {
         if (weir_stats_add(producer, &spans[i]) != WEIR_OK) {
-            weir_stats_abandon(producer);
-            weir_stats_drop(producer, count_);
+            refuse_trace(producer, spans, count_);
             return WEIR_EFULL;
         }
     }
     if (weir_stats_trace_end(producer) != WEIR_OK) {
-        weir_stats_abandon(producer);
-        weir_stats_drop(producer, count_);
+        refuse_trace(producer, spans, count_);
         return WEIR_EFULL;
     }
     weir_stats_commit(producer);

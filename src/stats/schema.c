@@ -3,6 +3,7 @@
 #include "stats/schema.h"
 
 #include "base/bits.h"
+#include "stats/key.h"
 
 /* Label names of the fixed fields (contracts: rows §2; OpenTelemetry span-metrics names). */
 static const char *const fixed_names[WR_FIELD_FIXED] = {
@@ -18,6 +19,9 @@ static const char *const fixed_names[WR_FIELD_FIXED] = {
     [WR_FIELD_GRPC_STATUS] = "rpc_grpc_status_code",
     [WR_FIELD_SYNTHETIC] = "synthetic",
     [WR_FIELD_BASE_SERVICE] = "_dd_base_service",
+    [WR_FIELD_SERVICE_SOURCE] = "service_source",
+    [WR_FIELD_TRACE_ROOT] = "trace_root",
+    [WR_FIELD_HTTP_ENDPOINT] = "http_endpoint",
 };
 
 /* Contracts: rows §2: the first name labels, the others are read where it is absent. */
@@ -64,9 +68,26 @@ static int own_name(struct wr_schema *schema, size_t field, const char *name, si
     return WEIR_OK;
 }
 
+static int own_tag(struct wr_schema *schema, size_t field, const char *name, size_t len)
+{
+    char *const p = wr_alloc(&schema->alloc, len + 1);
+    if (!p)
+        return WEIR_ENOMEM;
+    memcpy(p, name, len);
+    p[len] = 0;
+    schema->tags_text[field] = p;
+    schema->name_bytes[field] = len;
+    schema->tags_bound += len + 1 + 5; /* a colon, a head */
+    return own_name(schema, field, name, len);
+}
+
 static bool name_taken(const struct wr_schema *schema, size_t field)
 {
     for (size_t i = 0; i < field; i++) {
+        /* A client's row has the one as a peer tag, or the other of an internal span, never both.
+         */
+        if (i == WR_FIELD_BASE_SERVICE && schema->client)
+            continue;
         if (schema->name_bytes[i] == schema->name_bytes[field] &&
             memcmp(schema->names[i], schema->names[field], schema->name_bytes[i]) == 0)
             return true;
@@ -107,7 +128,7 @@ static int add_list(struct build *b, const char *list, bool resource_too)
         if (resource_too)
             add_tag(b, text, slot, rank, WEIR_IN_OTLP_RESOURCE);
         if (rank == 0) {
-            const int r = own_name(schema, field, at, len);
+            const int r = own_tag(schema, field, at, len);
             if (r != WEIR_OK)
                 return r;
             schema->fields++;
@@ -162,22 +183,77 @@ static void sort_names(struct wr_schema *s)
     }
 }
 
+/* Contracts: span-stats §1.5: by name, four of them. Their number; the others are counted. */
+static size_t client_dimensions(struct wr_schema *schema, const struct weir_stats_opts *opts,
+                                const char *ret_first[WR_CLIENT_DIMENSIONS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < opts->dimension_count; i++) {
+        const char *name = opts->dimensions[i];
+        size_t at = 0;
+        while (name && at < count && strcmp(ret_first[at], name) < 0)
+            at++;
+        if (!name || !*name || strchr(name, ':') ||
+            (at < count && strcmp(ret_first[at], name) == 0)) {
+            schema->ignored++;
+            continue;
+        }
+        for (; at < count; at++) {
+            const char *const moved = ret_first[at];
+            ret_first[at] = name;
+            name = moved;
+        }
+        if (count < WR_CLIENT_DIMENSIONS)
+            ret_first[count++] = name;
+        else
+            schema->ignored++;
+    }
+    return count;
+}
+
+/* Slots of a client's fields, and of what an endpoint is inferred from. */
+static void add_own_tags(struct build *b)
+{
+    const unsigned where = WEIR_IN_DD_META | WEIR_IN_OTLP_SPAN;
+    const struct wr_schema *const schema = b->schema;
+    if (schema->flags & (WEIR_STATS_INFER_ENDPOINT | WEIR_STATS_SIMPLIFY_ENDPOINT)) {
+        add_tag(b, "http.url", WEIR_TAG_HTTP_URL, 0, where);
+        add_tag(b, "url.full", WEIR_TAG_HTTP_URL, 1, where);
+    }
+    if (schema->client) {
+        add_tag(b, "_dd.svc_src", WEIR_TAG_SERVICE_SOURCE, 0, where);
+        add_tag(b, "http.endpoint", WEIR_TAG_HTTP_ENDPOINT, 0, where);
+    }
+}
+enum { OWN_TAGS_MAX = 4 };
+
 static int build_tags(struct build *b, const struct weir_stats_opts *opts)
 {
     struct wr_schema *const schema = b->schema;
-    const char *const *peers = opts->peer_tags ? opts->peer_tags : default_peers;
-    const size_t peer_count =
-        opts->peer_tags ? opts->peer_tag_count : sizeof default_peers / sizeof *default_peers;
+    const bool defaults = !opts->peer_tags && !schema->client;
+    const char *const *const peers = defaults ? default_peers : opts->peer_tags;
+    const size_t peer_count = defaults          ? sizeof default_peers / sizeof *default_peers
+                              : opts->peer_tags ? opts->peer_tag_count
+                                                : 0;
+    const char *first[WR_CLIENT_DIMENSIONS];
+    const char *const *dimensions = opts->dimensions;
+    size_t dimension_count = opts->dimension_count;
+    if (schema->client) {
+        dimension_count = client_dimensions(schema, opts, first);
+        dimensions = first;
+    }
     measure(b, peers, peer_count);
-    measure(b, opts->dimensions, opts->dimension_count);
+    measure(b, dimensions, dimension_count);
+    b->cap += OWN_TAGS_MAX;
     b->names = wr_alloc(&schema->alloc, (b->cap + 1) * sizeof *b->names);
     b->text = wr_alloc(&schema->alloc, b->text_cap + 1);
     if (!b->names || !b->text)
         return WEIR_ENOMEM;
+    add_own_tags(b);
     int r = add_lists(b, peers, peer_count, false);
     schema->peers = schema->fields - WR_FIELD_FIXED;
     if (r == WEIR_OK)
-        r = add_lists(b, opts->dimensions, opts->dimension_count, true);
+        r = add_lists(b, dimensions, dimension_count, true);
     schema->dimensions = schema->fields - WR_FIELD_FIXED - schema->peers;
     if (r == WEIR_OK)
         r = weir_tags_new(&schema->alloc, b->names, b->count, &schema->tags);
@@ -188,6 +264,8 @@ int wr_schema_init(struct wr_schema *schema, const struct weir_stats_opts *opts)
 {
     memset(schema, 0, sizeof *schema);
     schema->alloc = wr_alloc_or_default(&opts->alloc);
+    schema->client = opts->profile == WEIR_PROFILE_CLIENT;
+    schema->flags = opts->flags;
     struct build b = {.schema = schema};
     int r = WEIR_OK;
     for (size_t i = 0; i < WR_FIELD_FIXED && r == WEIR_OK; i++) {
@@ -208,29 +286,44 @@ int wr_schema_init(struct wr_schema *schema, const struct weir_stats_opts *opts)
 
 void wr_schema_done(struct wr_schema *schema)
 {
-    for (size_t i = 0; i < WR_FIELDS_MAX; i++)
+    for (size_t i = 0; i < WR_FIELDS_MAX; i++) {
         wr_free(&schema->alloc, schema->names[i], schema->name_bytes[i] + 1);
+        wr_free(&schema->alloc, schema->tags_text[i], schema->name_bytes[i] + 1);
+    }
     weir_tags_free(schema->tags);
     memset(schema, 0, sizeof *schema);
 }
 
-static struct weir_bytes kind_label(struct weir_bytes field)
+enum weir_kind wr_schema_kind(const struct wr_schema *schema, struct weir_bytes field)
 {
-    const size_t i = field.len == 1 && field.ptr[0] >= '1' && field.ptr[0] <= '5'
-                         ? (size_t)(field.ptr[0] - '0')
-                         : 0;
-    return (struct weir_bytes){.ptr = kind_values[i], .len = strlen(kind_values[i])};
+    if (!schema->client)
+        return field.len == 1 && field.ptr[0] >= '1' && field.ptr[0] <= '5'
+                   ? (enum weir_kind)(field.ptr[0] - '0')
+                   : WEIR_KIND_NONE;
+    for (int k = WEIR_KIND_INTERNAL; k <= WEIR_KIND_CONSUMER; k++) {
+        const struct weir_bytes t = wr_kind_text((enum weir_kind)k);
+        if (t.len == field.len && memcmp(t.ptr, field.ptr, t.len) == 0)
+            return (enum weir_kind)k;
+    }
+    return WEIR_KIND_NONE;
 }
 
-size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
-                        struct weir_label *labels, size_t cap)
+static struct weir_bytes kind_label(const struct wr_schema *schema, struct weir_bytes field)
 {
-    const struct wr_schema *const schema = ctx;
-    struct weir_bytes fields[WR_FIELDS_MAX] = {{0}};
+    const enum weir_kind k = wr_schema_kind(schema, field);
+    if (k == WEIR_KIND_NONE && schema->client && field.len > 0)
+        return field; /* a kind of the tracer's own */
+    return (struct weir_bytes){.ptr = kind_values[k], .len = strlen(kind_values[k])};
+}
+
+void wr_schema_fields(const struct wr_schema *schema, const char *key, size_t key_bytes,
+                      struct weir_bytes fields[WR_FIELDS_MAX])
+{
     WR_ASSERT(key_bytes >= 8);
     const uint64_t present = wr_load64le(key);
     size_t at = 8;
     for (size_t i = 0; i < schema->fields; i++) {
+        fields[i] = (struct weir_bytes){0};
         if (!(present >> i & 1))
             continue;
         const size_t len = wr_load16le(key + at);
@@ -239,7 +332,15 @@ size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
         WR_ASSERT(at <= key_bytes);
     }
     (void)key_bytes;
-    fields[WR_FIELD_KIND] = kind_label(fields[WR_FIELD_KIND]);
+}
+
+size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
+                        struct weir_label *labels, size_t cap)
+{
+    const struct wr_schema *const schema = ctx;
+    struct weir_bytes fields[WR_FIELDS_MAX];
+    wr_schema_fields(schema, key, key_bytes, fields);
+    fields[WR_FIELD_KIND] = kind_label(schema, fields[WR_FIELD_KIND]);
     size_t count = 0;
     for (size_t k = 0; k < schema->fields; k++) {
         const size_t i = schema->by_name[k];

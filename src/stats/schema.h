@@ -14,6 +14,8 @@
  */
 #include "base/alloc.h"
 
+#include <stdbool.h>
+
 #include <weir/batch.h>
 #include <weir/span.h>
 #include <weir/stats.h>
@@ -24,19 +26,26 @@ enum wr_field {
     WR_FIELD_OPERATION,
     WR_FIELD_RESOURCE,
     WR_FIELD_TYPE,
-    WR_FIELD_KIND, /* one byte, '1'..'5' */
+    WR_FIELD_KIND, /* one byte, '1'..'5'; profile client: its text */
     WR_FIELD_HTTP_STATUS,
     WR_FIELD_HTTP_METHOD,
     WR_FIELD_HTTP_ROUTE,
     WR_FIELD_GRPC_STATUS,
     WR_FIELD_SYNTHETIC, /* "true" */
     WR_FIELD_BASE_SERVICE,
+    WR_FIELD_SERVICE_SOURCE, /* these three: profile client alone */
+    WR_FIELD_TRACE_ROOT,     /* "true" or "false"; absent: not known */
+    WR_FIELD_HTTP_ENDPOINT,
     WR_FIELD_FIXED
 };
 #define WR_FIELDS_MAX 64
 
 /* Byte limits (contracts: wire §2.9; 200 is the agent's limit of a tag in stats). */
 enum { WR_SHORT_MAX = 100, WR_RESOURCE_MAX = 5000, WR_TAG_MAX = 200 };
+/* Of a client's dimensions: 200 UTF-16 units are at most so many bytes. */
+enum { WR_DIMENSION_UNITS = 200, WR_DIMENSION_MAX = 600, WR_CLIENT_DIMENSIONS = 4 };
+
+#define WR_SENTINEL "tracer_blocked_value" /* contracts: span-stats §1.6 */
 
 struct wr_schema {
     struct weir_alloc alloc;
@@ -44,13 +53,25 @@ struct wr_schema {
     size_t peers;      /* fields WR_FIELD_FIXED .. + peers */
     size_t dimensions; /* fields behind them */
     size_t fields;
+    bool client;                /* WEIR_PROFILE_CLIENT */
+    uint32_t flags;             /* enum weir_stats_flag */
+    uint64_t ignored;           /* dimensions that were left out */
     char *names[WR_FIELDS_MAX]; /* label names; own for peers and dimensions */
     size_t name_bytes[WR_FIELDS_MAX];
+    size_t
+        tags_bound; /* bytes that the names of all tags take besides the values, heads included */
+    char *tags_text[WR_FIELDS_MAX]; /* peers and dimensions as the attribute is called; the same
+                                       length */
     uint8_t by_name[WR_FIELDS_MAX]; /* fields in the order of their label names */
 };
 
 int wr_schema_init(struct wr_schema *schema, const struct weir_stats_opts *opts);
 void wr_schema_done(struct wr_schema *schema);
+
+/* The fields of a key; .ptr NULL: absent. */
+void wr_schema_fields(const struct wr_schema *schema, const char *key, size_t key_bytes,
+                      struct weir_bytes fields[WR_FIELDS_MAX]);
+enum weir_kind wr_schema_kind(const struct wr_schema *schema, struct weir_bytes field);
 
 /* wr_labels_fn; ctx is a schema. */
 size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,

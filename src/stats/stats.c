@@ -10,10 +10,43 @@ enum {
     LATENESS_DEFAULT_S = 20,
     KEYS_DEFAULT = 100000,
     CORRECTIONS_DEFAULT = 512,
-    IDLE_DEFAULT = 6
+    IDLE_DEFAULT = 6,
+    CLIENT_KEYS_DEFAULT = 2048 /* contracts: span-stats §1.5 */
 };
 static const int64_t second_ns = INT64_C(1000000000);
 static const int64_t lateness_max_ns = INT64_C(7) * 24 * 3600 * 1000000000;
+
+const char *weir_limit_name(enum weir_limit limit)
+{
+    static const char *const names[] = {
+#define LIMIT_NAME(name, text) [WEIR_LIMIT_##name] = (text),
+        WEIR_LIMIT_MAP(LIMIT_NAME)
+#undef LIMIT_NAME
+    };
+    return (unsigned)limit < WEIR_LIMIT_COUNT ? names[limit] : "unknown";
+}
+
+/* Contracts: span-stats §1.5: the reference's, for a client. */
+static int take_limits(struct weir_stats_opts *o)
+{
+    static const uint32_t client[WEIR_LIMIT_COUNT] = {
+        [WEIR_LIMIT_RESOURCE] = 1024,  [WEIR_LIMIT_SERVICE] = 32,
+        [WEIR_LIMIT_OPERATION] = 64,   [WEIR_LIMIT_SERVICE_SOURCE] = 16,
+        [WEIR_LIMIT_TYPE] = 16,        [WEIR_LIMIT_KIND] = 8,
+        [WEIR_LIMIT_HTTP_METHOD] = 16, [WEIR_LIMIT_HTTP_ENDPOINT] = 512,
+        [WEIR_LIMIT_GRPC_STATUS] = 24, [WEIR_LIMIT_PEER_TAGS] = 512,
+        [WEIR_LIMIT_ADDITIONAL] = 100,
+    };
+    for (size_t i = 0; i < WEIR_LIMIT_SLOTS; i++) {
+        uint32_t *const l = &o->limits[i];
+        if (*l == 0)
+            *l = o->profile == WEIR_PROFILE_CLIENT && i < WEIR_LIMIT_COUNT ? client[i]
+                                                                           : WEIR_LIMIT_OFF;
+        else if (*l != WEIR_LIMIT_OFF && (*l > WEIR_LIMIT_MAX || i >= WEIR_LIMIT_COUNT))
+            return WEIR_EINVAL;
+    }
+    return WEIR_OK;
+}
 
 /* Of the caller's struct what it knows; the rest are defaults. */
 static int take_opts(const struct weir_stats_opts *from, struct weir_stats_opts *ret_opts)
@@ -26,19 +59,21 @@ static int take_opts(const struct weir_stats_opts *from, struct weir_stats_opts 
     }
     if (o.window_for_ns == 0)
         o.window_for_ns = WINDOW_DEFAULT_S * second_ns;
-    if (o.lateness_for_ns == 0)
+    const bool client = o.profile == WEIR_PROFILE_CLIENT;
+    if (o.lateness_for_ns == 0 && (!client || (o.flags & WEIR_STATS_ALIGN)))
         o.lateness_for_ns = LATENESS_DEFAULT_S * second_ns;
     if (o.lateness_for_ns == -1)
         o.lateness_for_ns = 0;
     if (o.max_keys == 0)
-        o.max_keys = KEYS_DEFAULT;
+        o.max_keys = client ? CLIENT_KEYS_DEFAULT : KEYS_DEFAULT;
     if (o.max_corrections == 0)
         o.max_corrections = CORRECTIONS_DEFAULT;
     if (o.idle_windows == 0)
         o.idle_windows = IDLE_DEFAULT;
     if (o.window_for_ns < second_ns || o.window_for_ns > 24 * 3600 * second_ns ||
         o.lateness_for_ns < 0 || o.lateness_for_ns > lateness_max_ns ||
-        o.profile > WEIR_PROFILE_DATADOG || o.late > WEIR_LATE_CORRECT)
+        o.profile > WEIR_PROFILE_CLIENT || o.late > WEIR_LATE_CORRECT ||
+        o.flags >= WEIR_STATS_UNWEIGHTED_SKETCHES << 1 || take_limits(&o) != WEIR_OK)
         return WEIR_EINVAL;
     const int64_t over = o.lateness_for_ns % o.window_for_ns;
     if (over)
@@ -65,10 +100,24 @@ static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
         .overflow_hash = wr_hash(key, key_bytes, st->seed),
         .labels = wr_schema_labels,
         .labels_ctx = &st->schema,
+        .admit = st->limits.limited ? wr_limits_admit : NULL,
+        .cycle = st->limits.limited ? wr_limits_cycle : NULL,
+        .admit_ctx = &st->limits,
+        .mapping = o->mapping,
+        .max_bins = o->max_bins,
+        .unweighted = o->flags & WEIR_STATS_UNWEIGHTED_SKETCHES,
     };
     const int r = wr_shard_init(&st->shard, &shard);
     st->shard.opts.overflow_key = NULL;
     return r;
+}
+
+/* All but the shard, which refers to them; those not made yet are nothing. */
+static void parts_done(struct weir_stats *st)
+{
+    wr_limits_done(&st->limits);
+    wr_ignored_done(&st->ignored);
+    wr_schema_done(&st->schema);
 }
 
 int weir_stats_new(const struct weir_stats_opts *opts, struct weir_stats **ret_stats)
@@ -89,16 +138,21 @@ int weir_stats_new(const struct weir_stats_opts *opts, struct weir_stats **ret_s
     st->block_bytes = block_bytes;
     st->profile = (enum weir_profile)o.profile;
     st->seed = o.seed;
+    st->max_bins = o.max_bins;
     r = wr_schema_init(&st->schema, &o);
-    if (r == WEIR_OK) {
+    if (r == WEIR_OK)
+        r = wr_ignored_init(&st->ignored, &st->alloc, o.ignored_resources,
+                            o.ignored_resource_count);
+    if (r == WEIR_OK)
+        r = wr_limits_init(&st->limits, &st->schema, o.limits, o.seed);
+    if (r == WEIR_OK)
         r = shard_init(st, &o);
-        if (r != WEIR_OK)
-            wr_schema_done(&st->schema);
-    }
     if (r != WEIR_OK) {
+        parts_done(st);
         wr_free(&alloc, block, block_bytes);
         return r;
     }
+    st->mapping = weir_mapping_ref(o.mapping);
     *ret_stats = st;
     return WEIR_OK;
 }
@@ -108,7 +162,8 @@ void weir_stats_free(struct weir_stats *stats)
     if (!stats)
         return;
     wr_shard_done(&stats->shard);
-    wr_schema_done(&stats->schema);
+    parts_done(stats);
+    weir_mapping_unref(stats->mapping);
     const struct weir_alloc alloc = stats->alloc;
     wr_free(&alloc, stats->block, stats->block_bytes);
 }
@@ -170,6 +225,11 @@ static void add_producer(struct weir_stats_health *h, const struct wr_producer_c
     h->truncated += atomic_load_explicit(&c->truncated, memory_order_relaxed);
     h->weight_capped += atomic_load_explicit(&c->weight_capped, memory_order_relaxed);
     h->bad_status += atomic_load_explicit(&c->bad_status, memory_order_relaxed);
+    h->oversized += atomic_load_explicit(&c->oversized, memory_order_relaxed);
+    h->traces_in += atomic_load_explicit(&c->traces_in, memory_order_relaxed);
+    h->spans_in += atomic_load_explicit(&c->spans_in, memory_order_relaxed);
+    h->dropped_p0_traces += atomic_load_explicit(&c->dropped_p0_traces, memory_order_relaxed);
+    h->dropped_p0_spans += atomic_load_explicit(&c->dropped_p0_spans, memory_order_relaxed);
 }
 
 void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_health *ret_health)
@@ -201,6 +261,8 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
     h.max_keys = s->table.max;
     h.open_windows = s->open.count + s->corrections.count;
     h.table_bytes = s->table.bytes;
+    h.dimensions_ignored = stats->schema.ignored;
+    memcpy(h.collapsed, stats->limits.collapsed, sizeof h.collapsed);
     h.pool_sketches = weir_sketch_pool_spares(s->pool);
     *ret_health = h;
 }

@@ -3,13 +3,19 @@
 #define WR_STATS_STATS_H
 /* stats, the inside: a schema over a shard, and the producers. */
 #include "aggregate/shard.h"
+#include "stats/ignored.h"
 #include "stats/key.h"
+#include "stats/limits.h"
 
 struct weir_stats {
     struct weir_alloc alloc;
     enum weir_profile profile;
     uint64_t seed;
     struct wr_schema schema;
+    struct wr_limits limits;
+    struct wr_ignored ignored;
+    const struct weir_mapping *mapping; /* held; NULL: the default */
+    uint32_t max_bins;
     struct wr_shard shard;
     void *block; /* the shard wants whole cache lines */
     size_t block_bytes;
@@ -42,6 +48,14 @@ struct wr_notes {
     struct wr_key_notes key;
 };
 
+/* Of profile client: traces since the last commit. */
+struct wr_kept {
+    uint64_t traces;
+    uint64_t spans;       /* that count */
+    uint64_t free_traces; /* that need not be kept */
+    uint64_t free_spans;
+};
+
 struct weir_producer {
     struct weir_stats *stats;
     struct wr_ring *ring;
@@ -54,6 +68,8 @@ struct weir_producer {
     uint32_t *parents; /* hash table of span ids, see trace.c; a power of two */
     size_t parents_cap;
     struct wr_notes notes;
+    struct wr_kept kept;
+    bool keep; /* weir_stats_must_keep */
 };
 
 /* trace.c: top level and eligibility of the open trace, written into its records. */

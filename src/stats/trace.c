@@ -83,9 +83,11 @@ static bool computed_top_level(const struct weir_producer *p, const struct wr_tr
         return true;
     const struct wr_traced *const parent = parent_of(p, t);
     if (!parent)
-        return p->stats->profile == WEIR_PROFILE_DATADOG;
+        return p->stats->profile != WEIR_PROFILE_ALL;
+    if (p->stats->profile == WEIR_PROFILE_CLIENT && parent->service_bytes == 0)
+        return true; /* contracts: span-stats §1.2: the service of the parent is not known */
     return parent->service_bytes != t->service_bytes ||
-           memcmp(parent->service, t->service, t->service_bytes) != 0;
+           (t->service_bytes > 0 && memcmp(parent->service, t->service, t->service_bytes) != 0);
 }
 
 static struct wr_record *record_at(const struct weir_producer *p, const struct wr_traced *t)
@@ -107,6 +109,54 @@ static enum weir_drop refusal_of(const struct weir_producer *p)
     return WEIR_DROP_COUNT;
 }
 
+static struct weir_bytes resource_of(struct wr_record *rec)
+{
+    const char *at = wr_record_key(rec);
+    const uint64_t present = wr_load64le(at);
+    at += 8;
+    for (size_t i = 0; i < WR_FIELD_RESOURCE; i++)
+        at += present >> i & 1 ? 2 + wr_load16le(at) : 0;
+    if (!(present >> WR_FIELD_RESOURCE & 1))
+        return (struct weir_bytes){0};
+    return (struct weir_bytes){.ptr = at + 2, .len = wr_load16le(at)};
+}
+
+/* Contracts: span-stats §1.2: the first span that would count and is ignored ends the trace. Then
+ * what it says for the sampler. */
+static void settle_kept(struct weir_producer *p)
+{
+    const struct wr_ignored *const ignored = &p->stats->ignored;
+    size_t i = 0;
+    uint64_t counted = 0;
+    bool keep = false;
+    for (; i < p->trace_count; i++) {
+        struct wr_record *const rec = record_at(p, &p->trace[i]);
+        if (rec->klass != WR_CLASS_COUNTED && rec->klass != WR_CLASS_UNWEIGHTED)
+            continue;
+        if (ignored->count && wr_ignored_has(ignored, resource_of(rec)))
+            break;
+        counted++;
+        keep |= (rec->flags & WR_RECORD_ERROR) != 0;
+    }
+    for (; i < p->trace_count; i++)
+        record_at(p, &p->trace[i])->klass = WR_CLASS_INELIGIBLE;
+    p->keep |= keep;
+    p->kept.traces++;
+    p->kept.spans += counted;
+    p->kept.free_traces += !keep;
+    p->kept.free_spans += keep ? 0 : p->trace_count;
+}
+
+/* Records whose sketch does not take their weight. */
+static void settle_unweighted(struct weir_producer *p)
+{
+    for (size_t i = 0; i < p->trace_count; i++) {
+        struct wr_record *const rec = record_at(p, &p->trace[i]);
+        if (rec->klass == WR_CLASS_COUNTED && rec->weight != WEIR_WEIGHT_ONE)
+            rec->klass = WR_CLASS_UNWEIGHTED;
+    }
+}
+
 static void refuse(struct weir_producer *p, enum weir_drop reason)
 {
     for (size_t i = 0; i < p->trace_count; i++) {
@@ -118,7 +168,9 @@ static void refuse(struct weir_producer *p, enum weir_drop reason)
 
 int wr_trace_settle(struct weir_producer *p)
 {
-    const enum weir_drop reason = refusal_of(p);
+    const bool client = p->stats->profile == WEIR_PROFILE_CLIENT;
+    /* A host's own traces are whole: their ids tell parents, no more. */
+    const enum weir_drop reason = client ? WEIR_DROP_COUNT : refusal_of(p);
     if (reason != WEIR_DROP_COUNT) {
         refuse(p, reason);
         return WEIR_OK;
@@ -133,9 +185,13 @@ int wr_trace_settle(struct weir_producer *p)
             (t->marks & WR_MARK_TOP_LEVEL) || (!flags_only && computed_top_level(p, t));
         if (top)
             rec->flags |= WR_RECORD_TOP_LEVEL;
-        if (p->stats->profile == WEIR_PROFILE_DATADOG && rec->klass == WR_CLASS_COUNTED && !top &&
+        if (p->stats->profile != WEIR_PROFILE_ALL && rec->klass == WR_CLASS_COUNTED && !top &&
             !(t->marks & (WR_MARK_MEASURED | WR_MARK_KIND)))
             rec->klass = WR_CLASS_INELIGIBLE;
     }
+    if (p->stats->schema.flags & WEIR_STATS_UNWEIGHTED_SKETCHES)
+        settle_unweighted(p);
+    if (client && p->trace_count > 0)
+        settle_kept(p);
     return WEIR_OK;
 }

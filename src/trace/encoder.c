@@ -17,8 +17,9 @@
 #define MIN_BUFFER_BYTES 64
 /* A head may be up to so much shorter than its gap. */
 #define GAP_SLACK 4
-/* By how much a bound may exceed what is written: a one-byte index of 9 (an integer) and 5. */
-#define BOUND_RATIO 16
+/* By how much a bound may exceed what is written: an index and a number of a byte each, of 5 and 9
+ * at most, and a type; three times that where something is mended. */
+#define BOUND_RATIO 24
 #define MENDED_GROWTH 3
 
 /* The address differs between processes where the loader randomises it, and the output does not
@@ -110,7 +111,7 @@ int weir_trace_encoder_new(const struct weir_trace_opts *opts,
     e->header = o.header;
     e->full = o.full;
     e->full_ctx = o.full_ctx;
-    const size_t most = e->max_bytes * BOUND_RATIO + 4 * WR_PIECE_FIXED;
+    const size_t most = e->max_bytes * BOUND_RATIO + 8 * WR_PIECE_FIXED;
     struct wr_out *const scratches[] = {&e->head,   &e->spill, &e->scratch, &e->json,
                                         &e->events, &e->tags,  &e->keys,    &e->body};
     for (size_t i = 0; i < sizeof scratches / sizeof *scratches; i++)
@@ -172,8 +173,8 @@ static void rewind_to(struct weir_trace_encoder *e, const struct mark *m)
 /* The whole bound is there: nothing is short of space. */
 static char *begin_piece(struct weir_trace_encoder *e, struct wr_out *out, size_t bound)
 {
-    e->extra = bound;
-    return wr_out_reserve(out, 2 * bound); /* what is no string, and what extra gives */
+    e->extra = SIZE_MAX;
+    return wr_out_reserve(out, bound);
 }
 
 /*
@@ -226,6 +227,8 @@ static int put_frame(struct weir_trace_encoder *e, struct wr_out *out, wr_piece_
         e->wide = false;
     }
     e->narrow = false;
+    if (WR_UNLIKELY(e->spill.cap > 2 * e->max_bytes))
+        wr_out_done(&e->spill); /* one span that was far too large leaves no such buffer */
     return err;
 }
 
@@ -235,7 +238,7 @@ static WR_NOINLINE int put_span_again(struct weir_trace_encoder *e, struct wr_tr
 {
     undo_piece(e, dict, mended);
     wr_out_rewind(&e->body, e->body.len); /* forget that it was full */
-    const int err = wr_trace_bound_span(e, p);
+    const int err = wr_trace_bound_span(p);
     return err ? err : put_frame(e, &e->body, e->span_fn, p);
 }
 
@@ -324,7 +327,7 @@ static int add_spans(struct weir_trace_encoder *e, const struct weir_trace *t)
 
 static int add_trace(struct weir_trace_encoder *e, const struct weir_trace *t)
 {
-    struct wr_trace_plan chunk;
+    struct wr_trace_plan chunk = {.trace = t};
     int err = WEIR_OK;
     if (e->version == WEIR_TRACE_V1) {
         if (!t->span_count)

@@ -98,12 +98,12 @@ wr_piece_fn wr_trace_chunk_end_v1;
 wr_piece_fn wr_trace_header_v1;
 
 /* plan.c. Errors as weir_trace_add. bound_span is for a plan that was made, and checks strings. */
-int wr_trace_bound_span(const struct weir_trace_encoder *e, struct wr_trace_plan *p);
+int wr_trace_bound_span(struct wr_trace_plan *p);
 int wr_trace_plan_span(struct weir_trace_encoder *e, const struct weir_trace *t, size_t i,
-                       struct wr_trace_plan *ret_plan);
+                       struct wr_trace_plan *p);
 int wr_trace_plan_chunk(struct weir_trace_encoder *e, const struct weir_trace *t,
-                        struct wr_trace_plan *ret_plan);
-int wr_trace_plan_header(struct weir_trace_encoder *e, struct wr_trace_plan *ret_plan);
+                        struct wr_trace_plan *p);
+int wr_trace_plan_header(struct weir_trace_encoder *e, struct wr_trace_plan *p);
 
 /* json.c: append to e->json, whose error is to be looked at. */
 void wr_trace_json_links(struct weir_trace_encoder *e, const struct weir_trace_extra *x);

@@ -8,14 +8,12 @@
 
 /* An attribute is three entries of an array; the encoder's own and a payload's come to them. */
 #define TAGS_MAX ((size_t)UINT32_MAX / 16)
-/* So many tags are compared with each other, one by one. */
-#define FEW_TAGS 8
+#define FEW_TAGS 16
 #define SHORT_KEY 192 /* bytes of a key of 64 units at most */
 /* A status outside three digits could not be sent as such. */
 #define STATUS_MIN 100
 #define STATUS_MAX 999
 #define KIND_MAX 5 /* consumer */
-#define MENDED_GROWTH 3
 /* Links and events, each with its fixed fields: ids, time, headers, keys. */
 #define ITEM_BOUND 64
 
@@ -254,15 +252,20 @@ static WR_NOINLINE void note_known(struct wr_trace_plan *p, uint32_t known,
     p->found[known] = tag;
 }
 
+enum key_is { KEY_OK, KEY_TO_GATHER, KEY_INVALID };
+
 /* What is compared and looked for of a key. */
 struct key_view {
-    uint64_t mark;
+    uint64_t high; /* as in struct weir_text */
+    uint64_t low;
     uint32_t known;
 };
 
 static WR_NOINLINE struct key_view view_bytes(const char *key, size_t len)
 {
-    return (struct key_view){.mark = wr_text_mark(key, len), .known = wr_known_find(key, len)};
+    const uint64_t mark = wr_text_mark(key, len);
+    return (struct key_view){
+        .high = wr_mark_high(mark), .low = wr_mark_low(mark), .known = wr_known_find(key, len)};
 }
 
 /* A short UTF-16 key that is ASCII; false: it is another. */
@@ -282,7 +285,7 @@ WR_INLINE bool view_key(struct weir_str key, struct key_view *ret)
 {
     if (WR_LIKELY(key.kind == WEIR_STR_TEXT && key.ptr)) {
         const struct weir_text *const t = wr_text_of(key);
-        *ret = (struct key_view){.mark = t->mark, .known = t->known};
+        *ret = (struct key_view){.high = t->high, .low = t->low, .known = t->known};
         return true;
     }
     if (key.kind != WEIR_STR_UTF8 || (key.len && !key.ptr))
@@ -294,44 +297,55 @@ WR_INLINE bool view_key(struct weir_str key, struct key_view *ret)
 /* Of a span's tag; its strings are looked at when they are written, but for this. */
 WR_INLINE bool value_is_ok(const struct weir_trace_value *v)
 {
-    return v->type <= WEIR_TRACE_DOUBLE &&
-           !(v->type == WEIR_TRACE_STR && v->v.str.kind == WEIR_STR_TEXT && !v->v.str.ptr);
+    if (v->type != WEIR_TRACE_STR)
+        return v->type <= WEIR_TRACE_DOUBLE;
+    return v->v.str.ptr || v->v.str.kind != WEIR_STR_TEXT;
+}
+
+/* A key that is no text. */
+static WR_NOINLINE enum key_is view_other(struct weir_str key, struct key_view *ret)
+{
+    if (key.kind == WEIR_STR_UTF16)
+        return view_utf16(key, ret) ? KEY_OK : KEY_TO_GATHER;
+    return view_key(key, ret) ? KEY_OK : KEY_INVALID;
 }
 
 /*
- * The usual case in one pass: few tags, which are the span's own, no key of which repeats.
- * *ret_done false: it is not that; start again.
+ * The usual case in one pass: few tags, which are the span's own, no key of which repeats. Each key
+ * marks two sets of 64 bits; only where both were marked before may it repeat. *ret_done false: it
+ * is not that; start again.
  */
-static int plan_few_tags(struct wr_trace_plan *p, bool *ret_done)
+static inline int plan_few_tags(struct wr_trace_plan *p, bool *ret_done)
 {
     const size_t count = p->span->tag_count;
     const struct weir_trace_tag *const tags = p->span->tags;
-    uint64_t marks[FEW_TAGS];
+    uint64_t high = 0;
+    uint64_t low = 0;
     uint32_t numbers = 0;
     for (size_t i = 0; i < count; i++) {
         const struct weir_trace_tag *const tag = &tags[i];
         struct key_view view;
-        if (WR_UNLIKELY(tag->key.kind == WEIR_STR_UTF16)) {
-            if (!view_utf16(tag->key, &view))
-                return WEIR_OK;
-        } else if (WR_UNLIKELY(!view_key(tag->key, &view))) {
-            return WEIR_EINVAL;
+        if (WR_LIKELY(tag->key.kind == WEIR_STR_TEXT && tag->key.ptr)) {
+            const struct weir_text *const t = wr_text_of(tag->key);
+            view = (struct key_view){.high = t->high, .low = t->low, .known = t->known};
+        } else {
+            const enum key_is is = view_other(tag->key, &view);
+            if (is != KEY_OK)
+                return is == KEY_INVALID ? WEIR_EINVAL : WEIR_OK;
         }
         if (WR_UNLIKELY(!value_is_ok(&tag->value)))
             return WEIR_EINVAL;
         if (WR_UNLIKELY(view.known))
             note_known(p, view.known, tag);
         numbers += tag->value.type >= WEIR_TRACE_INT;
-        marks[i] = view.mark;
-        for (size_t j = 0; j < i; j++) {
-            if (WR_UNLIKELY(marks[j] == view.mark))
-                return WEIR_OK;
-        }
+        if (WR_UNLIKELY(high & view.high && low & view.low))
+            return WEIR_OK;
+        high |= view.high;
+        low |= view.low;
     }
     *ret_done = true;
     p->metrics = numbers;
     p->meta = (uint32_t)count - numbers;
-    p->tags = tags;
     p->tag_count = count;
     return WEIR_OK;
 }
@@ -377,6 +391,10 @@ static inline int plan_tags(struct weir_trace_encoder *e, struct wr_trace_plan *
     if (WR_UNLIKELY(count && !p->span->tags))
         return WEIR_EINVAL;
     const bool gathers = first && (p->trace->tag_count || e->header);
+    p->tags = p->span->tags;
+    p->tag_count = 0;
+    if (WR_LIKELY(count == 0 && !gathers))
+        return WEIR_OK;
     if (WR_LIKELY(count <= FEW_TAGS && !gathers)) {
         bool done = false;
         const int err = plan_few_tags(p, &done);
@@ -454,7 +472,7 @@ static WR_NOINLINE int plan_seldom(struct wr_trace_plan *p)
     return WEIR_OK;
 }
 
-int wr_trace_bound_span(const struct weir_trace_encoder *e, struct wr_trace_plan *p)
+int wr_trace_bound_span(struct wr_trace_plan *p)
 {
     const struct weir_trace_span *const s = p->span;
     size_t bound = WR_PIECE_FIXED + p->more;
@@ -463,7 +481,7 @@ int wr_trace_bound_span(const struct weir_trace_encoder *e, struct wr_trace_plan
               add_field(&bound, s->thread_name) && add_field(&bound, p->trace->origin);
     for (size_t i = 0; ok && i < p->tag_count; i++)
         ok = add_str(&bound, p->tags[i].key) && add_value(&bound, &p->tags[i].value);
-    p->bound = e->wide ? bound * MENDED_GROWTH : bound;
+    p->bound = bound;
     return ok ? WEIR_OK : WEIR_EINVAL;
 }
 

@@ -73,6 +73,16 @@ WR_INLINE char *wr_put_known(struct weir_trace_encoder *e, char *at, enum wr_kno
     return wr_put_str(e, at, weir_str_text(&e->known[known]), version);
 }
 
+/* Nanoseconds since 1970: nearly always 64 bits. */
+WR_INLINE char *wr_put_time(char *at, int64_t v)
+{
+    if (WR_UNLIKELY(v <= UINT32_MAX))
+        return wr_mp_raw_int(at, v);
+    *at = (char)0xcf;
+    wr_store64be(at + 1, (uint64_t)v);
+    return at + 9;
+}
+
 /* Nearly always below 128. */
 WR_INLINE char *wr_put_small(char *at, int64_t v)
 {
@@ -158,9 +168,10 @@ WR_INLINE char *wr_put_texts(struct weir_trace_encoder *e, const struct wr_trace
     return at;
 }
 
-/* Own entries that few spans have. */
-WR_INLINE char *wr_put_rare_meta(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
-                                 char *at, uint32_t own, const uint32_t version)
+/* Own entries that few spans have: apart, as they need stack that is guarded. */
+static WR_NOINLINE char *wr_put_rare_meta(struct weir_trace_encoder *e,
+                                          const struct wr_trace_plan *p, char *at, uint32_t own,
+                                          const uint32_t version)
 {
     if (own & WR_KNOWN_BIT(HTTP_STATUS)) {
         char digits[3];
@@ -189,16 +200,21 @@ static inline struct weir_str wr_hex_text(uint64_t v, char hex[16])
     return weir_str_utf8(hex, 16);
 }
 
+static WR_NOINLINE char *wr_put_tid(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
+                                    char *at, const uint32_t version)
+{
+    char hex[16];
+    at = wr_put_known(e, at, WR_KNOWN_P_TID, version);
+    return wr_put_str(e, at, wr_hex_text(p->trace->trace_id_hi, hex), version);
+}
+
 WR_INLINE char *wr_put_meta(struct weir_trace_encoder *e, const struct wr_trace_plan *p, char *at,
                             const uint32_t version)
 {
     const uint32_t own = p->own & WR_OWN_META;
     at = wr_mp_raw_map(at, p->meta + e->own_meta);
-    if (WR_UNLIKELY(own & WR_KNOWN_BIT(P_TID))) {
-        char hex[16];
-        at = wr_put_known(e, at, WR_KNOWN_P_TID, version);
-        at = wr_put_str(e, at, wr_hex_text(p->trace->trace_id_hi, hex), version);
-    }
+    if (WR_UNLIKELY(own & WR_KNOWN_BIT(P_TID)))
+        at = wr_put_tid(e, p, at, version);
     if (WR_UNLIKELY(p->lead))
         at = wr_put_texts(e, p, at, 0, p->lead, version);
     if (own & WR_KNOWN_BIT(THREAD_NAME)) {

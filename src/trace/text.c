@@ -35,6 +35,16 @@ uint32_t wr_known_find(const char *key, size_t len)
     return WR_KNOWN_NONE;
 }
 
+/* Once the content stands. */
+static void finish(struct weir_text *t)
+{
+    const char *const content = wr_text_content(t);
+    t->known = wr_known_find(content, t->len);
+    t->mark = wr_text_mark(content, t->len);
+    t->high = wr_mark_high(t->mark);
+    t->low = wr_mark_low(t->mark);
+}
+
 static size_t round_up(size_t n)
 {
     return (n + WR_TEXT_STEP - 1) / WR_TEXT_STEP * WR_TEXT_STEP;
@@ -49,9 +59,8 @@ void wr_text_init(struct weir_text *t, char *framed, const char *content)
     *t = (struct weir_text){.slot = UINT32_MAX,
                             .len = (uint32_t)len,
                             .framed_len = (uint32_t)(end - framed),
-                            .known = wr_known_find(content, len),
-                            .mark = wr_text_mark(content, len),
                             .framed = framed};
+    finish(t);
 }
 
 /* A text with room for len bytes of content, whose place is *ret_content: the caller fills it. */
@@ -74,13 +83,6 @@ static int text_alloc(const struct weir_alloc *given, size_t len, struct weir_te
     *ret_text = t;
     *ret_content = content;
     return WEIR_OK;
-}
-
-static void finish(struct weir_text *t)
-{
-    const char *const content = wr_text_content(t);
-    t->known = wr_known_find(content, t->len);
-    t->mark = wr_text_mark(content, t->len);
 }
 
 int weir_text_new(const struct weir_alloc *alloc, const char *utf8, size_t len,

@@ -66,6 +66,8 @@ struct weir_text {
     uint32_t framed_len;
     uint32_t known;     /* enum wr_known; 0: none */
     uint64_t mark;      /* wr_text_mark() of the content */
+    uint64_t high;      /* of which two groups of bits say the place of the one that is set here, */
+    uint64_t low;       /* and here */
     const char *framed; /* framed_len rounded up to WR_TEXT_STEP bytes can be read */
     size_t bytes;       /* of the allocation; 0: part of an encoder */
     struct weir_alloc alloc;
@@ -90,6 +92,15 @@ static inline struct weir_text *wr_text_of(struct weir_str s)
         struct weir_text *text;
     } u = {.given = s.ptr};
     return u.text;
+}
+
+static inline uint64_t wr_mark_high(uint64_t mark)
+{
+    return UINT64_C(1) << (mark >> 58);
+}
+static inline uint64_t wr_mark_low(uint64_t mark)
+{
+    return UINT64_C(1) << (mark >> 52 & 63);
 }
 
 /* Equal contents give equal marks; length, first and last bytes, that is all. */

@@ -16,11 +16,11 @@
 #include <weir/base.h>
 
 /* Well-formed by the Unicode standard: no surrogates, nothing overlong, at most U+10FFFF. */
-bool wr_utf8_ok(const char *s, size_t n);
+bool wr_utf8_ok(const char *text, size_t n);
 
 /* Copy, each byte that begins nothing well-formed as U+FFFD. dst: 3 * n bytes. The end. */
-char *wr_utf8_mend(char *dst, const char *s, size_t n);
-size_t wr_utf8_mended_len(const char *s, size_t n);
+char *wr_utf8_mend(char *dst, const char *text, size_t n);
+size_t wr_utf8_mended_len(const char *text, size_t n);
 
 /*
  * Transcode n units; each unpaired surrogate gives U+FFFD and counts in *mended.

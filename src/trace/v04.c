@@ -13,7 +13,8 @@ WR_INLINE char *put_field(struct weir_trace_encoder *e, char *at, struct weir_st
     return WR_LIKELY(s.ptr) ? wr_put_str(e, at, s, V) : wr_mp_raw_byte(at, WR_MP_NIL);
 }
 
-static char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x, char *at)
+static WR_NOINLINE char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x,
+                                   char *at)
 {
     at = WR_PUT(at, "\xab"
                     "meta_struct");
@@ -51,7 +52,7 @@ char *wr_trace_span_v04(struct weir_trace_encoder *e, const struct wr_trace_plan
     at = wr_mp_raw_uint(at, s->parent_id);
     at = WR_PUT(at, "\xa5"
                     "start");
-    at = wr_mp_raw_int(at, s->start_ns);
+    at = wr_put_time(at, s->start_ns);
     at = WR_PUT(at, "\xa8"
                     "duration");
     at = wr_mp_raw_int(at, s->duration_ns);

@@ -22,7 +22,7 @@ char *wr_trace_span_v05(struct weir_trace_encoder *e, const struct wr_trace_plan
     at = wr_mp_raw_uint(at, s->trace_id);
     at = wr_mp_raw_uint(at, s->span_id);
     at = wr_mp_raw_uint(at, s->parent_id);
-    at = wr_mp_raw_int(at, s->start_ns);
+    at = wr_put_time(at, s->start_ns);
     at = wr_mp_raw_int(at, s->duration_ns);
     at = wr_put_small(at, s->error);
     at = wr_put_meta(e, p, at, V);

@@ -122,7 +122,8 @@ static char *put_events(struct weir_trace_encoder *e, char *at, const struct wei
     return at;
 }
 
-static char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x, char *at)
+static WR_NOINLINE char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_extra *x,
+                                   char *at)
 {
     for (size_t i = 0; i < x->blob_count; i++) {
         at = put_str(e, at, x->blobs[i].key);
@@ -132,7 +133,8 @@ static char *put_blobs(struct weir_trace_encoder *e, const struct weir_trace_ext
     return at;
 }
 
-static char *put_status(struct weir_trace_encoder *e, const struct wr_trace_plan *p, char *at)
+static WR_NOINLINE char *put_status(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
+                                    char *at)
 {
     char digits[3];
     at = wr_put_known(e, at, WR_KNOWN_HTTP_STATUS, V);
@@ -193,7 +195,8 @@ static unsigned kind_of(struct weir_trace_encoder *e, const struct wr_trace_plan
 }
 
 /* Fields 11 to 16 of a span that has some of them. */
-static char *put_rest(struct weir_trace_encoder *e, const struct wr_trace_plan *p, char *at)
+static WR_NOINLINE char *put_rest(struct weir_trace_encoder *e, const struct wr_trace_plan *p,
+                                  char *at)
 {
     const struct weir_trace_extra none = {.links = NULL};
     const struct weir_trace_extra *const x = p->span->extra ? p->span->extra : &none;
@@ -219,7 +222,7 @@ char *wr_trace_span_v1(struct weir_trace_encoder *e, const struct wr_trace_plan 
     at = wr_mp_raw_byte(at, 5);
     at = wr_mp_raw_uint(at, s->parent_id);
     at = wr_mp_raw_byte(at, 6);
-    at = wr_mp_raw_int(at, s->start_ns);
+    at = wr_put_time(at, s->start_ns);
     at = wr_mp_raw_byte(at, 7);
     at = wr_mp_raw_int(at, s->duration_ns);
     at = wr_mp_raw_byte(at, 8);

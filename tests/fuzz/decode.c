@@ -191,6 +191,7 @@ struct copier {
     struct weir_trace_span *spans; /* of the open trace */
     size_t count;
     size_t cap;
+    uint64_t in_trace;
     uint64_t digest;
 };
 
@@ -231,6 +232,7 @@ static int copy_span(void *ctx, const struct weir_span *span)
 {
     struct copier *const c = ctx;
     c->digest = mix_fields(c->digest, span);
+    c->in_trace++;
     if (!c->encoder)
         return WEIR_OK;
     if (c->count == c->cap) {
@@ -255,7 +257,9 @@ static int copy_span(void *ctx, const struct weir_span *span)
 static int copy_trace_end(void *ctx)
 {
     struct copier *const c = ctx;
-    c->digest = fz_digest_u64(c->digest, UINT64_MAX);
+    if (c->in_trace > 0) /* v1.0 has no empty traces */
+        c->digest = fz_digest_u64(c->digest, UINT64_MAX);
+    c->in_trace = 0;
     if (c->encoder)
         FZ_CHECK(weir_trace_add(c->encoder,
                                 &(struct weir_trace){.spans = c->spans, .span_count = c->count}) ==

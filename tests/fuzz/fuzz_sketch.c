@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_sketch: adds, merges, clears and copies by form on four sketches, beside lists of every
- * sample with its weight. Weights, nanosecond sums, minimum and maximum are exact; quantiles lie
- * within the accuracy of the sample of their rank; a sketch made of the samples in their order
- * has the same bytes.
+ * fuzz_sketch: adds (single, many, in pairs), merges (of sketches, of forms), clears and copies on
+ * four sketches of one mapping, beside lists of every sample with its weight. Weights, nanosecond
+ * sums, minimum and maximum are exact; quantiles lie within the accuracy of the sample of their
+ * rank; a sketch made of the samples in their order has the same bytes.
  *
- * Input: 1 byte grid, bin limit and width, then operations.
+ * Input: 1 byte grid, bin limit, width and mapping, then operations.
  */
 #include "fuzz.h"
 
-#include "sketch/sketch.h"
+#include "sketch/state.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-__extension__ typedef unsigned __int128 uint128;
 
 enum { SKETCHES = 4, SAMPLES_MAX = 256, CHECKS_MAX = 8, INPUT_MAX_BYTES = 1536 };
 
@@ -36,6 +34,7 @@ struct world {
     uint32_t grid;
     uint32_t max_bins;
     bool wide; /* values of any exponent: many bins, slow */
+    struct weir_mapping *mapping;
     unsigned checks;
     struct pair p[SKETCHES];
 };
@@ -43,7 +42,7 @@ struct world {
 static struct weir_sketch *new_sketch(const struct world *w)
 {
     const struct weir_sketch_opts o = {
-        .struct_size = sizeof o, .grid = w->grid, .max_bins = w->max_bins};
+        .struct_size = sizeof o, .grid = w->grid, .max_bins = w->max_bins, .mapping = w->mapping};
     struct weir_sketch *sk = NULL;
     FZ_CHECK(weir_sketch_new(&o, &sk) == WEIR_OK);
     return sk;
@@ -83,23 +82,63 @@ static void op_add(struct world *w, struct pair *p, struct fz_in *in)
     p->weight = total;
 }
 
-static void op_merge(struct pair *p, const struct pair *q)
+/* Values of one sign or both, as they come from a byte each: one array, or pairs of two sketches.
+ */
+static void op_add_many(struct world *w, struct pair *p, struct pair *q, struct fz_in *in)
 {
-    if (p == q) {
+    struct weir_sketch_pair pairs[64];
+    double values[64];
+    const uint8_t shape = fz_u8(in);
+    const size_t n = fz_u8(in) % 65;
+    if (p->n + n > SAMPLES_MAX || q->n + n > SAMPLES_MAX)
+        return;
+    size_t want = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t byte = fz_u8(in);
+        struct pair *const to = shape & 1 && i % 2 ? q : p;
+        values[i] = shape & 2 ? (double)byte - 100 : 1 + byte / 7.0;
+        if (byte == 0xff && shape & 4)
+            values[i] = HUGE_VAL;
+        pairs[i] = (struct weir_sketch_pair){to->sk, values[i]};
+        uint64_t total;
+        if (w->grid == WEIR_GRID_NS || !isfinite(values[i]) ||
+            __builtin_add_overflow(to->weight, (uint64_t)WEIR_WEIGHT_ONE, &total)) {
+            want++;
+            continue;
+        }
+        to->s[to->n++] = (struct sample){.value = values[i], .weight = WEIR_WEIGHT_ONE};
+        to->weight = total;
+    }
+    size_t refused = 0;
+    if (shape & 1) {
+        FZ_CHECK(weir_sketch_add_pairs(pairs, n, &refused) == WEIR_OK && refused == want);
+        return;
+    }
+    const int r = weir_sketch_add_many(p->sk, values, n, &refused);
+    FZ_CHECK(r == (w->grid == WEIR_GRID_NS ? WEIR_EINVAL : WEIR_OK));
+    FZ_CHECK(r != WEIR_OK || refused == want);
+}
+
+static int merge_by_form(struct weir_sketch *sk, const struct weir_sketch *from);
+
+static void op_merge(struct pair *p, const struct pair *q, bool by_form)
+{
+    if (p == q && !by_form) {
         FZ_CHECK(weir_sketch_merge(p->sk, q->sk) == WEIR_EINVAL);
         return;
     }
     if (p->n + q->n > SAMPLES_MAX)
         return;
-    const int r = weir_sketch_merge(p->sk, q->sk);
+    const int r = by_form ? merge_by_form(p->sk, q->sk) : weir_sketch_merge(p->sk, q->sk);
     uint64_t total;
     if (__builtin_add_overflow(p->weight, q->weight, &total)) {
         FZ_CHECK(r == WEIR_ERANGE);
         return;
     }
     FZ_CHECK(r == WEIR_OK);
-    memcpy(p->s + p->n, q->s, q->n * sizeof q->s[0]);
-    p->n += q->n;
+    const size_t n = q->n;
+    memcpy(p->s + p->n, q->s, n * sizeof q->s[0]);
+    p->n += n;
     p->weight = total;
 }
 
@@ -111,13 +150,25 @@ static uint8_t *form_of(const struct weir_sketch *sk, size_t *ret_bytes)
     return bytes;
 }
 
-/* p becomes q by way of q's form. */
-static void op_copy(struct pair *p, const struct pair *q)
+static int merge_by_form(struct weir_sketch *sk, const struct weir_sketch *from)
+{
+    size_t n;
+    uint8_t *const form = form_of(from, &n);
+    const int r = weir_sketch_merge_encoded(sk, form, n);
+    free(form);
+    return r;
+}
+
+/* p becomes q, by way of q's form or not. */
+static void op_copy(struct pair *p, const struct pair *q, bool by_form)
 {
     size_t n;
     size_t m;
     uint8_t *const form = form_of(q->sk, &n);
-    FZ_CHECK(weir_sketch_decode(p->sk, form, n) == WEIR_OK);
+    if (by_form || p == q)
+        FZ_CHECK(weir_sketch_decode(p->sk, form, n) == WEIR_OK);
+    else
+        FZ_CHECK(weir_sketch_copy(p->sk, q->sk) == WEIR_OK && weir_sketch_equal(p->sk, q->sk));
     uint8_t *const again = form_of(p->sk, &m);
     FZ_CHECK(fz_same(form, n, again, m));
     free(form);
@@ -191,6 +242,12 @@ static void expect_ends(const struct pair *p, double low, double high)
     FZ_CHECK(weir_sketch_quantile(p->sk, 1, &end) == WEIR_OK && !(end < v) && !(end > v));
 }
 
+static bool is_collapsed(const struct weir_sketch *sk)
+{
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    return sk->flags & WR_SK_COLLAPSED || (neg && neg->collapsed);
+}
+
 static void expect_quantiles(const struct world *w, const struct pair *p)
 {
     struct ranked r[SAMPLES_MAX];
@@ -198,7 +255,7 @@ static void expect_quantiles(const struct world *w, const struct pair *p)
         r[i] = (struct ranked){answer(w, &p->s[i]), p->s[i].weight};
     qsort(r, p->n, sizeof r[0], by_value);
     expect_ends(p, r[0].value, r[p->n - 1].value);
-    if (w->max_bins < 32768)
+    if (w->max_bins < 32768 || is_collapsed(p->sk))
         return; /* collapsed bins have no bound on their error */
     for (int i = 1; i < 8; i++)
         expect_quantile(p, r, i / 8.0);
@@ -243,7 +300,7 @@ static void expect_rebuilt(const struct world *w, const struct pair *p)
         size_t m;
         uint8_t *const a = form_of(sk, &n);
         uint8_t *const b = form_of(p->sk, &m);
-        FZ_CHECK(fz_same(a, n, b, m));
+        FZ_CHECK(fz_same(a, n, b, m) && weir_sketch_equal(sk, p->sk));
         free(a);
         free(b);
     }
@@ -257,9 +314,9 @@ static void expect_sum(const struct world *w, const struct pair *p)
 {
     if (w->grid == WEIR_GRID_VALUE)
         return;
-    uint128 sum = 0;
+    wr_uint128 sum = 0;
     for (size_t i = 0; i < p->n; i++)
-        sum += (uint128)(p->s[i].ns > 0 ? (uint64_t)p->s[i].ns : 0) * p->s[i].weight;
+        sum += (wr_uint128)(p->s[i].ns > 0 ? (uint64_t)p->s[i].ns : 0) * p->s[i].weight;
     const struct weir_u128 got = weir_sketch_sum_ns(p->sk);
     FZ_CHECK(got.lo == (uint64_t)sum && got.hi == (uint64_t)(sum >> 64));
 }
@@ -287,11 +344,16 @@ static void op(struct world *w, struct fz_in *in)
         p->weight = 0;
         break;
     case 1:
+        op_merge(p, q, true);
+        break;
     case 2:
-        op_merge(p, q);
+        op_merge(p, q, false);
         break;
     case 3:
-        op_copy(p, q);
+        op_copy(p, q, code & 1);
+        break;
+    case 5:
+        op_add_many(w, p, q, in);
         break;
     case 4:
         if (w->checks++ < CHECKS_MAX)
@@ -314,6 +376,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w->max_bins = limits[options >> 1 & 3];
     w->wide = options >> 3 == 31;
     w->checks = 0;
+    w->mapping = NULL;
+    if (options >> 6 == 1)
+        FZ_CHECK(weir_mapping_base2(NULL, (options >> 3 & 7) - 5, &w->mapping) == WEIR_OK);
+    else if (options >> 6 == 2)
+        FZ_CHECK(weir_mapping_log(NULL, 0.01 * (1 + (options >> 3 & 7)), &w->mapping) == WEIR_OK);
     for (size_t i = 0; i < SKETCHES; i++) {
         w->p[i].sk = new_sketch(w);
         w->p[i].n = 0;
@@ -325,6 +392,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(w, &w->p[i]);
         weir_sketch_free(w->p[i].sk);
     }
+    weir_mapping_unref(w->mapping);
     free(w);
     return 0;
 }

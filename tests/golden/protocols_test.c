@@ -10,7 +10,7 @@
 #include <weir/stats.h>
 #include <weir/trace.h>
 
-enum { PROTOCOLS = 5, SPANS = 4 };
+enum { PROTOCOLS = 6, SPANS = 4 };
 
 static const int64_t now = INT64_C(1800000000) * 1000000000;
 
@@ -231,6 +231,8 @@ TEST(one_trace_gives_the_same_rows_by_every_protocol)
     n = encode_dd(WEIR_TRACE_V04, payload, sizeof payload);
     n = transcode(t_transcode_v1, payload, n, sizeof payload);
     run(weir_decode_dd_v1, payload, n, rows[4], sizeof rows[4]);
+    n = encode_dd(WEIR_TRACE_V1, payload, sizeof payload);
+    run(weir_decode_dd_v1, payload, n, rows[5], sizeof rows[5]);
     for (size_t i = 1; i < PROTOCOLS; i++)
         T_EQ_STR(rows[i], rows[0]);
     T_TRUE(strstr(rows[0], "env=prod operation_name=render service_name=shop "

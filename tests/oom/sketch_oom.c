@@ -355,3 +355,76 @@ TEST(a_conversion_fails_without_a_trace)
     t_each_oom(convert_once, src);
     weir_sketch_free(src);
 }
+
+/* Forms that are merged by way of the stack, and of a sketch. */
+static int merge_form(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct form *const f = ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *dst;
+    int r = weir_sketch_new(&o, &dst);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_add(dst, 5, 0);
+    for (int times = 0; times < 2 && r == WEIR_OK; times++) {
+        size_t n;
+        uint8_t *const before = t_sketch_form(dst, &n);
+        r = weir_sketch_merge_encoded(dst, f->bytes, f->n);
+        if (r != WEIR_OK)
+            expect_form(dst, before, n);
+        free(before);
+    }
+    weir_sketch_free(dst);
+    return r;
+}
+
+TEST(merging_a_form_fails_without_a_trace)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        struct weir_sketch *const src = t_sketch(WEIR_GRID_VALUE, 32768);
+        for (int i = 0; i < (kind == 0 ? 90 : 900); i++)
+            T_OK(weir_sketch_add(src, kind == 2 ? -batch_value(i) : batch_value(i), 0));
+        T_OK(weir_sketch_add(src, 0, 0));
+        struct form f;
+        f.bytes = t_sketch_form(src, &f.n);
+        t_each_oom(merge_form, &f);
+        free(f.bytes);
+        weir_sketch_free(src);
+    }
+}
+
+/* A form that brings its mapping. */
+static int decode_mapping(const struct weir_alloc *alloc, void *ctx)
+{
+    const struct form *const f = ctx;
+    const struct weir_sketch_opts o = opts(alloc, WEIR_GRID_VALUE);
+    struct weir_sketch *sk;
+    int r = weir_sketch_new(&o, &sk);
+    if (r != WEIR_OK)
+        return r;
+    r = weir_sketch_decode(sk, f->bytes, f->n);
+    T_TRUE(wr_sketch_check(sk));
+    if (r == WEIR_OK)
+        expect_form(sk, f->bytes, f->n);
+    else
+        T_EQ_U64(weir_sketch_weight(sk), 0);
+    weir_sketch_free(sk);
+    return r;
+}
+
+TEST(decoding_another_mapping_fails_without_a_trace)
+{
+    struct weir_mapping *log1;
+    T_OK(weir_mapping_log(NULL, 0.01, &log1));
+    const struct weir_sketch_opts o = {.struct_size = sizeof o, .mapping = log1};
+    struct weir_sketch *src;
+    T_OK(weir_sketch_new(&o, &src));
+    weir_mapping_unref(log1);
+    for (int i = 0; i < 500; i++)
+        T_OK(weir_sketch_add(src, i % 3 ? batch_value(i) : -batch_value(i), 0));
+    struct form f;
+    f.bytes = t_sketch_form(src, &f.n);
+    t_each_oom(decode_mapping, &f);
+    free(f.bytes);
+    weir_sketch_free(src);
+}

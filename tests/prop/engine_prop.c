@@ -2,7 +2,8 @@
 /*
  * The engine against a naive model: random spans, late, future, partial, negative, floods of new
  * keys over the cap, with forced seals, snapshots, CLEAR and time that goes on, against plain
- * arrays of sums by (window, key). Both conservation equations hold exactly in every batch.
+ * arrays of sums by (window, key). Both conservation equations hold exactly in every batch. One
+ * run has weights that are no whole numbers, and a limit on the values of a field.
  *
  * T_SPANS in the environment sets the number of spans of each run (./dev soak: 10^8 in all).
  */
@@ -12,15 +13,24 @@
 #include <string.h>
 #include <weir/stats.h>
 
-enum { KEYS = 60, MAX_KEYS = 40, WINDOWS = 1024, OPEN = 3, SPANS_DEFAULT = 500000 };
+enum {
+    NAMES = 60,
+    BLOCKED = NAMES,
+    KEYS = NAMES + 1,
+    LIMIT = 20,
+    MAX_KEYS = 40,
+    WINDOWS = 1024,
+    OPEN = 3,
+    SPANS_DEFAULT = 500000
+};
 
 static const int64_t w_ns = INT64_C(10) * 1000000000;
 static const int64_t t0 = INT64_C(1800000000) * 1000000000;
 
 struct cell {
-    uint64_t hits;
+    uint64_t hits; /* units of 2^-20, as are the others */
     uint64_t errors;
-    uint64_t sum_ns;
+    uint64_t sum_ns; /* modulo 2^64 */
 };
 
 /* A window's cells stand at its number modulo WINDOWS; they are compared and emptied before that
@@ -34,6 +44,7 @@ struct model {
     uint64_t partial;
     uint64_t cleared;
     uint64_t overflow;
+    uint64_t collapsed;
 };
 
 struct run {
@@ -43,6 +54,12 @@ struct run {
     int64_t now;
     int64_t compared; /* windows before this number were compared */
     bool capped;
+    bool limited;
+    /* Of the cycle: names that have their place; of open windows: names with a row, and spans. */
+    bool seen[KEYS];
+    size_t seen_count;
+    bool own[OPEN + 1][KEYS];
+    uint64_t open_spans[OPEN + 1];
     struct cell open[OPEN + 1][KEYS]; /* of what is not sealed yet, by number modulo OPEN + 1 */
     struct model want;
     struct model got;
@@ -68,12 +85,12 @@ static void cell_add(struct cell *to, const struct cell *c)
 
 /* ---- what the engine gives ---- */
 
-/* "r17" is 17; anything else has no cell of its own. */
+/* "r17" is 17; anything else is the sentinel. */
 static size_t key_number(struct weir_bytes name)
 {
     size_t v = 0;
     if (name.ptr[0] != 'r')
-        return 0;
+        return BLOCKED;
     for (size_t i = 1; i < name.len; i++)
         v = v * 10 + (size_t)(name.ptr[i] - '0');
     return v;
@@ -96,7 +113,7 @@ static void take_row(struct run *r, const struct weir_batch *b, size_t row, int6
 {
     struct weir_row w;
     weir_batch_get_row(b, row, &w);
-    struct cell c = {.hits = w.hits / WEIR_WEIGHT_ONE, .errors = w.errors / WEIR_WEIGHT_ONE};
+    struct cell c = {.hits = w.hits, .errors = w.errors};
     const struct weir_sketch *const s[] = {w.ok, w.error};
     uint64_t weight = 0;
     for (size_t i = 0; i < 2; i++) {
@@ -104,7 +121,7 @@ static void take_row(struct run *r, const struct weir_batch *b, size_t row, int6
             continue;
         weight += weir_sketch_weight(s[i]);
         const struct weir_u128 sum = weir_sketch_sum_ns(s[i]);
-        c.sum_ns += sum.lo >> 20 | sum.hi << 44;
+        c.sum_ns += sum.lo;
     }
     T_EQ_U64(weight, w.hits);
     T_EQ_U64(w.error ? weir_sketch_weight(w.error) : 0, w.errors);
@@ -145,6 +162,31 @@ static void seal_window(struct run *r, int64_t window)
     for (size_t k = 0; k < KEYS; k++)
         cell_add(&to[k], &from[k]);
     memset(from, 0, sizeof r->open[0]);
+    memset(r->own[window % (OPEN + 1)], 0, sizeof r->own[0]);
+    r->open_spans[window % (OPEN + 1)] = 0;
+}
+
+/* Limits begin anew. */
+static void end_cycle(struct run *r)
+{
+    memset(r->seen, 0, sizeof r->seen);
+    r->seen_count = 0;
+}
+
+/* The name that a span has in its row: its own while there is room, or where it has one already. */
+static size_t admitted(struct run *r, int64_t window, size_t key)
+{
+    bool *const own = &r->own[window % (OPEN + 1)][key];
+    if (!*own && !r->seen[key] && r->seen_count >= LIMIT) {
+        r->want.collapsed++;
+        return BLOCKED;
+    }
+    if (!*own && !r->seen[key]) {
+        r->seen[key] = true;
+        r->seen_count++;
+    }
+    *own = true;
+    return key;
 }
 
 static void seal_open(struct run *r)
@@ -157,11 +199,11 @@ static void seal_open(struct run *r)
 /* What was counted late or in the future and then cleared is cleared, no longer late. */
 static void clear_open(struct run *r)
 {
-    for (size_t w = 0; w <= OPEN; w++) {
-        for (size_t k = 0; k < KEYS; k++)
-            r->want.cleared += r->open[w][k].hits;
-    }
+    for (size_t w = 0; w <= OPEN; w++)
+        r->want.cleared += r->open_spans[w];
     memset(r->open, 0, sizeof r->open);
+    memset(r->own, 0, sizeof r->own);
+    memset(r->open_spans, 0, sizeof r->open_spans);
 }
 
 /* All windows that are sealed: equal, and emptied for those to come. */
@@ -198,7 +240,12 @@ static void expect_span(struct run *r, int64_t end, size_t key, const struct cel
         window = current;
     if (window < current - OPEN + 1)
         window = current - OPEN + 1;
-    cell_add(&r->open[window % (OPEN + 1)][r->capped ? 0 : key], c);
+    if (r->capped)
+        key = 0;
+    else if (r->limited)
+        key = admitted(r, window, key);
+    r->open_spans[window % (OPEN + 1)]++;
+    cell_add(&r->open[window % (OPEN + 1)][key], c);
 }
 
 /* ---- the run ---- */
@@ -217,6 +264,8 @@ static void advance(struct run *r, int64_t for_ns)
     const int64_t current = number_of(r->now);
     for (int64_t w = was - OPEN + 1; w <= current - OPEN; w++)
         seal_window(r, w);
+    if (current != was)
+        end_cycle(r);
     poll(r);
     if (current - OPEN + 1 - r->compared > WINDOWS / 2)
         compare_sealed(r, current - OPEN + 1);
@@ -241,7 +290,7 @@ static void one_span(struct run *r)
 {
     /* In a capped run a third of the names is never seen again. */
     const bool flood = r->capped && t_below(&r->rng, 3) == 0;
-    const size_t key = flood ? (size_t)t_next(&r->rng) : (size_t)t_below(&r->rng, KEYS);
+    const size_t key = flood ? (size_t)t_next(&r->rng) : (size_t)t_below(&r->rng, NAMES);
     char name[32];
     (void)snprintf(name, sizeof name, "r%zu", key);
     const bool error = t_below(&r->rng, 5) == 0;
@@ -252,6 +301,9 @@ static void one_span(struct run *r)
     const int64_t end = random_end(r);
     struct weir_value slots[WEIR_TAG_SLOTS_MAX];
     slots[WEIR_TAG_PARTIAL] = (struct weir_value){.type = WEIR_VALUE_DOUBLE, .v = {.d = 1}};
+    const uint64_t weight = r->limited && t_below(&r->rng, 2)
+                                ? WEIR_WEIGHT_ONE + t_below(&r->rng, 3 * WEIR_WEIGHT_ONE)
+                                : WEIR_WEIGHT_ONE;
     const struct weir_span s = {.service = text("svc"),
                                 .name = text("op"),
                                 .resource = text(name),
@@ -260,9 +312,12 @@ static void one_span(struct run *r)
                                 .start_ns = end - duration,
                                 .duration_ns = duration,
                                 .flags = error ? WEIR_SPAN_ERROR : 0,
+                                .weight = weight,
                                 .present = partial ? 1u << WEIR_TAG_PARTIAL : 0,
                                 .slots = slots};
-    const struct cell c = {.hits = 1, .errors = error, .sum_ns = negative ? 0 : (uint64_t)duration};
+    const struct cell c = {.hits = weight,
+                           .errors = error ? weight : 0,
+                           .sum_ns = negative ? 0 : (uint64_t)duration * weight};
     expect_span(r, end, key, &c, partial);
     const struct weir_source source = {.now_ns = r->now};
     T_OK(weir_stats_publish(r->p, &source, &s, 1));
@@ -278,7 +333,7 @@ static void snapshot(struct run *r)
         weir_batch_get_info(b[i], &info);
         T_EQ_U64(info.counts.sketch_weight, info.counts.admitted_weight);
         T_EQ_U64(info.counts.rows_weight, info.counts.admitted_weight);
-        hits += info.counts.rows_weight / WEIR_WEIGHT_ONE;
+        hits += info.counts.rows_weight;
         weir_batch_release(b[i]);
     }
     uint64_t want = 0;
@@ -309,6 +364,7 @@ static void one_step(struct run *r)
         weir_stats_seal_all(r->st, r->now, r->now - t0);
         take_batches(r);
         seal_open(r);
+        end_cycle(r);
     }
     if (t_below(&r->rng, 300) == 0)
         snapshot(r);
@@ -322,16 +378,19 @@ static uint64_t span_count(void)
     return set ? strtoull(set, NULL, 10) : SPANS_DEFAULT;
 }
 
-static void run_model(bool capped)
+static void run_model(bool capped, bool limited)
 {
     struct run *const r = calloc(1, sizeof *r);
     T_TRUE(r != NULL);
-    r->rng = t_rng(t_seed() + capped);
+    r->rng = t_rng(t_seed() + (capped ? 1 : 0) + (limited ? 2 : 0));
     r->now = t0;
     r->capped = capped;
+    r->limited = limited;
     r->compared = 0;
-    const struct weir_stats_opts o = {
-        .struct_size = sizeof o, .max_keys = capped ? MAX_KEYS : 0, .seed = t_seed()};
+    const struct weir_stats_opts o = {.struct_size = sizeof o,
+                                      .max_keys = capped ? MAX_KEYS : 0,
+                                      .seed = t_seed(),
+                                      .limits = {[WEIR_LIMIT_RESOURCE] = limited ? LIMIT : 0}};
     T_OK(weir_stats_new(&o, &r->st));
     T_OK(weir_producer_new(r->st, 65536, WEIR_PRODUCER_OWNER, &r->p));
     poll(r);
@@ -350,6 +409,8 @@ static void run_model(bool capped)
     weir_stats_get_health(r->st, &h);
     T_EQ_U64(h.received, spans);
     T_TRUE(r->batches > 100 && r->got.late > 0 && r->got.future > 0 && r->got.cleared > 0);
+    T_EQ_U64(h.collapsed[WEIR_LIMIT_RESOURCE], r->want.collapsed);
+    T_TRUE(!limited || r->want.collapsed > spans / 100);
     T_TRUE(!capped || r->got.overflow > spans / 100);
     weir_producer_free(r->p);
     weir_stats_free(r->st);
@@ -358,10 +419,15 @@ static void run_model(bool capped)
 
 TEST(every_row_of_every_window_is_what_a_naive_sum_gives)
 {
-    run_model(false);
+    run_model(false, false);
 }
 
 TEST(over_the_cap_every_window_still_adds_up)
 {
-    run_model(true);
+    run_model(true, false);
+}
+
+TEST(with_weights_and_a_limit_every_row_is_still_what_a_naive_sum_gives)
+{
+    run_model(false, true);
 }

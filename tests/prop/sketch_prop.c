@@ -3,14 +3,13 @@
  * sketch against a model that keeps every sample: a sorted array with exact weights. Histories
  * are random, their shapes chosen to meet growth, widening, fractions, collapse and both signs.
  */
+#include "sketch/state.h"
 #include "t_sketch.h"
 
 #include <math.h>
 #include <string.h>
 
 #define SAMPLES_MAX 3000
-
-__extension__ typedef unsigned __int128 uint128;
 
 struct sample {
     double value; /* of WEIR_GRID_VALUE */
@@ -21,6 +20,7 @@ struct sample {
 struct history {
     uint32_t grid;
     uint32_t max_bins;
+    const struct weir_mapping *mapping; /* NULL: the default */
     size_t n;
     struct sample s[SAMPLES_MAX];
 };
@@ -84,9 +84,18 @@ static void record(struct weir_sketch *sk, const struct history *h, size_t from,
     T_TRUE(wr_sketch_check(sk));
 }
 
+static struct weir_sketch *empty(const struct history *h)
+{
+    const struct weir_sketch_opts o = {
+        .struct_size = sizeof o, .grid = h->grid, .max_bins = h->max_bins, .mapping = h->mapping};
+    struct weir_sketch *sk;
+    T_OK(weir_sketch_new(&o, &sk));
+    return sk;
+}
+
 static struct weir_sketch *of(const struct history *h)
 {
-    struct weir_sketch *const sk = t_sketch(h->grid, h->max_bins);
+    struct weir_sketch *const sk = empty(h);
     record(sk, h, 0, h->n);
     return sk;
 }
@@ -141,12 +150,12 @@ static void expect_quantiles(const struct weir_sketch *sk, struct history *h, st
 static void expect_exact(const struct weir_sketch *sk, const struct history *h)
 {
     uint64_t weight = 0;
-    uint128 ns = 0;
+    wr_uint128 ns = 0;
     long double sum = 0;
     long double magnitude = 0;
     for (size_t i = 0; i < h->n; i++) {
         weight += h->s[i].weight;
-        ns += (uint128)(h->s[i].ns > 0 ? (uint64_t)h->s[i].ns : 0) * h->s[i].weight;
+        ns += (wr_uint128)(h->s[i].ns > 0 ? (uint64_t)h->s[i].ns : 0) * h->s[i].weight;
         const long double part = (long double)answer(h, i) * (long double)h->s[i].weight * 0x1p-20L;
         sum += part;
         magnitude += fabsl(part);
@@ -161,6 +170,23 @@ static void expect_exact(const struct weir_sketch *sk, const struct history *h)
 }
 
 #define ROUNDS 120
+#define MAPPINGS 5
+
+/* The default, coarser and finer, and those of others. */
+static void make_mappings(struct weir_mapping **ret_mappings)
+{
+    ret_mappings[0] = NULL;
+    T_OK(weir_mapping_base2(NULL, 1, &ret_mappings[1]));
+    T_OK(weir_mapping_base2(NULL, 7, &ret_mappings[2]));
+    T_OK(weir_mapping_log(NULL, 0.01, &ret_mappings[3]));
+    T_OK(weir_mapping_new(NULL, WEIR_MAPPING_CUBIC, 1.02, 0.5, &ret_mappings[4]));
+}
+
+static void free_mappings(struct weir_mapping **mappings)
+{
+    for (size_t i = 0; i < MAPPINGS; i++)
+        weir_mapping_unref(mappings[i]);
+}
 
 static void answers_round(struct t_rng *r, struct history *h)
 {
@@ -168,7 +194,9 @@ static void answers_round(struct t_rng *r, struct history *h)
     h->max_bins = 32768; /* collapsed bins have no bound on their error */
     struct weir_sketch *const sk = of(h);
     expect_exact(sk, h);
-    if (h->n)
+    const struct wr_store *const neg = wr_sketch_negative(sk);
+    const bool collapsed = sk->flags & WR_SK_COLLAPSED || (neg && neg->collapsed);
+    if (h->n && !collapsed)
         expect_quantiles(sk, h, r);
     weir_sketch_free(sk);
 }
@@ -177,10 +205,14 @@ TEST(answers_are_those_of_the_samples)
 {
     struct t_rng r = t_rng(t_seed());
     struct history *const h = malloc(sizeof *h);
+    struct weir_mapping *mappings[MAPPINGS];
+    make_mappings(mappings);
     for (int round = 0; round < ROUNDS; round++) {
         h->grid = round % 2 ? WEIR_GRID_NS : WEIR_GRID_VALUE;
+        h->mapping = mappings[round / 2 % MAPPINGS];
         answers_round(&r, h);
     }
+    free_mappings(mappings);
     free(h);
 }
 
@@ -227,9 +259,9 @@ static void expect_same(const struct weir_sketch *a, const struct weir_sketch *b
 }
 
 static struct weir_sketch *merged(const struct weir_sketch *a, const struct weir_sketch *b,
-                                  uint32_t max_bins)
+                                  const struct history *h)
 {
-    struct weir_sketch *const sk = t_sketch(weir_sketch_grid(a), max_bins);
+    struct weir_sketch *const sk = empty(h);
     T_OK(weir_sketch_merge(sk, a));
     T_OK(weir_sketch_merge(sk, b));
     T_TRUE(wr_sketch_check(sk));
@@ -240,7 +272,7 @@ static void merge_round(struct t_rng *r, struct history *h)
 {
     struct weir_sketch *part[3];
     random_history(r, &h[0]);
-    struct weir_sketch *const all = t_sketch(h[0].grid, h[0].max_bins);
+    struct weir_sketch *const all = empty(&h[0]);
     for (int i = 0; i < 3; i++) {
         const uint32_t limit = h[0].max_bins;
         if (i)
@@ -249,12 +281,13 @@ static void merge_round(struct t_rng *r, struct history *h)
         part[i] = of(&h[i]);
         record(all, &h[i], 0, h[i].n);
     }
-    struct weir_sketch *const ab = merged(part[0], part[1], h[0].max_bins);
-    struct weir_sketch *const ba = merged(part[1], part[0], h[0].max_bins);
+    struct weir_sketch *const ab = merged(part[0], part[1], &h[0]);
+    struct weir_sketch *const ba = merged(part[1], part[0], &h[0]);
     t_sketch_same(ab, ba); /* commutative: the sum too */
-    struct weir_sketch *const bc = merged(part[1], part[2], h[0].max_bins);
-    struct weir_sketch *const left = merged(ab, part[2], h[0].max_bins);
-    struct weir_sketch *const right = merged(part[0], bc, h[0].max_bins);
+    T_TRUE(weir_sketch_equal(ab, ba));
+    struct weir_sketch *const bc = merged(part[1], part[2], &h[0]);
+    struct weir_sketch *const left = merged(ab, part[2], &h[0]);
+    struct weir_sketch *const right = merged(part[0], bc, &h[0]);
     expect_same(left, right);
     expect_same(left, all);
     T_EQ_U64(weir_sketch_bins_weight(left), weir_sketch_weight(all));
@@ -267,18 +300,103 @@ TEST(merging_is_commutative_and_associative_and_equals_recording_all)
 {
     struct t_rng r = t_rng(t_seed() + 1);
     struct history *const h = malloc(3 * sizeof *h);
+    struct weir_mapping *mappings[MAPPINGS];
+    make_mappings(mappings);
     for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             h[i].grid = round % 2 ? WEIR_GRID_NS : WEIR_GRID_VALUE;
+            h[i].mapping = mappings[round / 2 % MAPPINGS];
+        }
         merge_round(&r, h);
     }
+    free_mappings(mappings);
     free(h);
+}
+
+/* Whatever was collapsed: the answer is within the bound in force there of the sample. */
+static void bound_round(struct t_rng *r, struct history *h)
+{
+    random_history(r, h);
+    struct weir_sketch *const sk = of(h);
+    const uint64_t total = weir_sketch_weight(sk);
+    qsort(h->s, h->n, sizeof h->s[0], by_value);
+    for (int k = 1; k < 40 && h->n; k++) {
+        const double q = k / 40.0;
+        const double want = model_quantile(h, q, total);
+        double bound;
+        T_OK(weir_sketch_error_bound(sk, q, &bound));
+        const double got = t_sketch_q(sk, q);
+        if (!(fabs(got - want) <= bound * (1 + 1e-12) * fabs(want)) &&
+            !(got == 0 && fabs(want) <= 0x1p-1022))
+            T_FAIL("q %.17g: got %.17g, the sample is %.17g, bound %.17g", q, got, want, bound);
+    }
+    weir_sketch_free(sk);
+}
+
+TEST(an_answer_is_within_the_bound_that_is_told)
+{
+    struct t_rng r = t_rng(t_seed() + 5);
+    struct history *const h = malloc(sizeof *h);
+    struct weir_mapping *mappings[MAPPINGS];
+    make_mappings(mappings);
+    for (int round = 0; round < 2 * ROUNDS; round++) {
+        h->grid = round % 2 ? WEIR_GRID_NS : WEIR_GRID_VALUE;
+        h->mapping = mappings[round / 2 % MAPPINGS];
+        bound_round(&r, h);
+    }
+    free_mappings(mappings);
+    free(h);
+}
+
+static double edge_of(const struct weir_mapping *m, int32_t index, int up)
+{
+    double v = weir_mapping_lower(m, index);
+    for (; up > 0; up--)
+        v = nextafter(v, HUGE_VAL);
+    for (; up < 0; up++)
+        v = nextafter(v, 0);
+    return v;
+}
+
+/* Both sides of both edges of every bin of some octaves: alone, and clamped by others. */
+TEST(values_at_the_edges_of_bins_are_answered_within_the_accuracy)
+{
+    struct weir_mapping *mappings[MAPPINGS];
+    make_mappings(mappings);
+    T_OK(weir_mapping_base2(NULL, 6, &mappings[0]));
+    for (size_t which = 0; which < MAPPINGS; which++) {
+        const struct weir_mapping *const m = mappings[which];
+        const struct weir_sketch_opts o = {
+            .struct_size = sizeof o, .mapping = m, .max_bins = 32768};
+        struct weir_sketch *sk;
+        T_OK(weir_sketch_new(&o, &sk));
+        const double a = weir_mapping_accuracy(m) * (1 + 1e-12);
+        int32_t first;
+        int32_t last;
+        T_OK(weir_mapping_index(m, 0.9, &first));
+        T_OK(weir_mapping_index(m, 9.1, &last));
+        for (int32_t i = first; i <= last; i++) {
+            for (int up = -1; up <= 1; up++) {
+                const double v = edge_of(m, i, up);
+                weir_sketch_clear(sk);
+                T_OK(weir_sketch_add(sk, v / 1e6, 0));
+                T_OK(weir_sketch_add(sk, v, 0));
+                T_OK(weir_sketch_add(sk, v * 1e6, 0));
+                const double got = t_sketch_q(sk, 0.5);
+                if (!(fabs(got - v) <= a * v))
+                    T_FAIL("bin %d%+d of mapping %zu: %.17g for %.17g", i, up, which, got, v);
+            }
+        }
+        weir_sketch_free(sk);
+    }
+    free_mappings(mappings);
 }
 
 TEST(the_form_of_a_sketch_reads_back_as_the_sketch)
 {
     struct t_rng r = t_rng(t_seed() + 2);
     struct history *const h = malloc(sizeof *h);
+    h->mapping = NULL;
     struct weir_sketch *into[2] = {t_sketch(WEIR_GRID_VALUE, 32768), t_sketch(WEIR_GRID_NS, 32768)};
     for (int round = 0; round < ROUNDS; round++) {
         h->grid = (uint32_t)round % 2;
@@ -308,6 +426,7 @@ TEST(a_cleared_sketch_refills_as_a_fresh_one)
 {
     struct t_rng r = t_rng(t_seed() + 3);
     struct history *const h = malloc(sizeof *h);
+    h->mapping = NULL;
     struct weir_sketch *used[2] = {t_sketch(WEIR_GRID_VALUE, 2048), t_sketch(WEIR_GRID_NS, 2048)};
     for (int round = 0; round < ROUNDS; round++) {
         h->grid = (uint32_t)round % 2;

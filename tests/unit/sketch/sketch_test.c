@@ -513,3 +513,98 @@ TEST(prefetching_changes_nothing)
     T_TRUE(wr_sketch_check(sk));
     weir_sketch_free(sk);
 }
+
+static struct weir_sketch *with_log(double alpha, uint32_t max_bins)
+{
+    struct weir_mapping *m;
+    T_OK(weir_mapping_log(NULL, alpha, &m));
+    const struct weir_sketch_opts o = {.struct_size = sizeof o, .mapping = m, .max_bins = max_bins};
+    struct weir_sketch *sk;
+    T_OK(weir_sketch_new(&o, &sk));
+    weir_mapping_unref(m);
+    return sk;
+}
+
+/* saluki#2596: a hundred ones and 2^30 - 1: the hundred are 2047 bins below. */
+TEST(a_far_value_moves_the_others_to_the_lowest_bin_kept)
+{
+    struct weir_sketch *const sk = with_log(1.0 / 1024, 0);
+    for (int i = 0; i < 100; i++)
+        T_OK(weir_sketch_add(sk, 1, 0));
+    T_OK(weir_sketch_add(sk, 0x1p30 - 1, 0));
+    T_EQ_U64(weir_sketch_bins_weight(sk), 101 * ONE);
+    T_NEAR(t_sketch_q(sk, 1), 1073741823.0, 1.0 / 1024);
+    struct seen s = {0};
+    weir_sketch_bins(sk, see, &s);
+    T_EQ_U64(s.n, 2);
+    T_EQ_U64(s.weight[0], 100 * ONE);
+    int32_t top;
+    T_OK(weir_mapping_index(weir_sketch_mapping(sk), 0x1p30 - 1, &top));
+    T_EQ_DBL(s.lower[0], weir_mapping_lower(weir_sketch_mapping(sk), top - 2047));
+    T_TRUE(wr_sketch_check(sk));
+    weir_sketch_free(sk);
+}
+
+/* rust-sketches-ddsketch#4: three sketches of 32,768 fine bins, merged again and again. */
+TEST(fine_sketches_over_many_octaves_merge_again_and_again)
+{
+    struct weir_sketch *sk[3];
+    uint64_t weight[3] = {0};
+    for (int i = 0; i < 3; i++)
+        sk[i] = with_log(1e-4, 32768);
+    for (int64_t v = 0; v < INT64_C(8000000000); v += 9999991) {
+        T_OK(weir_sketch_add(sk[v % 3], (double)v, 0));
+        weight[v % 3] += ONE;
+    }
+    for (int i = 0; i < 9; i++) {
+        T_OK(weir_sketch_merge(sk[i % 3], sk[(i + 1) % 3]));
+        weight[i % 3] += weight[(i + 1) % 3];
+        T_EQ_U64(weir_sketch_weight(sk[i % 3]), weight[i % 3]);
+        T_EQ_U64(weir_sketch_bins_weight(sk[i % 3]), weight[i % 3]);
+        T_TRUE(wr_sketch_check(sk[i % 3]));
+    }
+    for (int i = 0; i < 3; i++)
+        weir_sketch_free(sk[i]);
+}
+
+/* rust-sketches-ddsketch#17 */
+TEST(extremes_of_a_merge_are_those_of_both_sides_whatever_their_signs)
+{
+    struct weir_sketch *const a = OF(-1, -5);
+    struct weir_sketch *const b = OF(-10, -2);
+    T_OK(weir_sketch_merge(a, b));
+    T_EQ_DBL(t_sketch_min(a), -10.0);
+    T_EQ_DBL(t_sketch_max(a), -1.0);
+    struct weir_sketch *const zero = OF(0, 0);
+    struct weir_sketch *const positive = OF(3, 7);
+    T_OK(weir_sketch_merge(zero, positive));
+    T_EQ_DBL(t_sketch_min(zero), 0.0);
+    T_EQ_DBL(t_sketch_max(zero), 7.0);
+    T_OK(weir_sketch_merge(zero, a));
+    T_EQ_DBL(t_sketch_min(zero), -10.0);
+    T_TRUE(wr_sketch_check(zero));
+    weir_sketch_free(a);
+    weir_sketch_free(b);
+    weir_sketch_free(zero);
+    weir_sketch_free(positive);
+}
+
+/* sketchlib-go#72: ranges as far apart as there are take no more memory than the limit allows. */
+TEST(merging_ranges_far_apart_collapses_and_stays_small)
+{
+    struct weir_sketch *const low = with_log(1e-5, 2048);
+    struct weir_sketch *const high = with_log(1e-5, 2048);
+    for (int i = 0; i < 1000; i++) {
+        T_OK(weir_sketch_add(low, 1e-300 * (1 + i * 1e-6), 0));
+        T_OK(weir_sketch_add(high, 1e300 * (1 + i * 1e-6), 0));
+    }
+    T_OK(weir_sketch_merge(low, high));
+    T_EQ_U64(weir_sketch_bins_weight(low), 2000 * ONE);
+    T_TRUE(weir_sketch_bytes(low) < 2048 * 2 + 512);
+    T_EQ_DBL(t_sketch_min(low), 1e-300);
+    T_OK(weir_sketch_merge(high, low));
+    T_EQ_U64(weir_sketch_bins_weight(high), 3000 * ONE);
+    T_TRUE(wr_sketch_check(low) && wr_sketch_check(high));
+    weir_sketch_free(low);
+    weir_sketch_free(high);
+}

@@ -10,6 +10,9 @@
 //!                                        the list of bench/encode.c, encoded TIMES times; FORM is
 //!                                        plain, enriched, origin or enriched_origin
 //!
+//!   libdatadog rows FILE                 not a bench: the rows of the spans of a v0.4 body, a JSON
+//!                                        line each, for tests/interop/stats_test.py
+//!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
 
 use std::hint::black_box;
@@ -346,6 +349,82 @@ fn encode(version: &str, form: &str, times: usize) {
     println!("{{\"spans_per_s\":{best:.0}}}");
 }
 
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn list_of(texts: &[String]) -> String {
+    let all: Vec<String> = texts.iter().map(|t| quoted(t)).collect();
+    format!("[{}]", all.join(","))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Limits out of the way, peer tags and dimensions as the test has them.
+fn rows(file: &str) {
+    let body = std::fs::read(file).unwrap_or_else(|e| fail(&format!("{file}: {e}")));
+    let (traces, _) =
+        msgpack_decoder::v04::from_slice(&body).unwrap_or_else(|e| fail(&e.to_string()));
+    let kinds = ["client", "server", "producer", "consumer"].map(String::from).to_vec();
+    let limits = CardinalityLimitConfig {
+        whole_key_limit: 1 << 24,
+        resource_limit: 1 << 23,
+        http_endpoint_limit: 1 << 23,
+        peer_tags_limit: 1 << 23,
+        additional_tags_limit: 1 << 23,
+    };
+    let now = UNIX_EPOCH + Duration::from_secs(T0_S);
+    let mut c = SpanConcentrator::new(
+        Duration::from_secs(10),
+        now,
+        kinds,
+        vec!["peer.hostname".into(), "peer.service".into()],
+        Some(limits),
+        vec!["region".into()],
+    );
+    for span in traces.iter().flatten() {
+        c.add_span(span);
+    }
+    for bucket in c.flush(now, true).all_buckets() {
+        for g in &bucket.stats {
+            println!(
+                "{{\"name\":{},\"service\":{},\"resource\":{},\"type\":{},\"kind\":{},\"status\":{},\"synthetics\":{},\"root\":{},\"peer_tags\":{},\"more\":{},\"source\":{},\"method\":{},\"endpoint\":{},\"grpc\":{},\"hits\":{},\"errors\":{},\"top\":{},\"duration\":{},\"ok\":\"{}\",\"error\":\"{}\"}}",
+                quoted(&g.name),
+                quoted(&g.service),
+                quoted(&g.resource),
+                quoted(&g.r#type),
+                quoted(&g.span_kind),
+                g.http_status_code,
+                g.synthetics,
+                g.is_trace_root,
+                list_of(&g.peer_tags),
+                list_of(&g.additional_metric_tags),
+                quoted(&g.service_source),
+                quoted(&g.http_method),
+                quoted(&g.http_endpoint),
+                quoted(&g.grpc_status_code),
+                g.hits,
+                g.errors,
+                g.top_level_hits,
+                g.duration,
+                hex(&g.ok_summary),
+                hex(&g.error_summary)
+            );
+        }
+    }
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| {
@@ -359,6 +438,7 @@ fn main() {
             decode(&args[1], &args[2], number(3) as usize, number(4) as usize)
         }
         Some("encode") if args.len() == 4 => encode(&args[1], &args[2], number(3) as usize),
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES"),
+        Some("rows") if args.len() == 2 => rows(&args[1]),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | rows FILE"),
     }
 }

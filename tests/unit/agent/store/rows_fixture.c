@@ -231,6 +231,12 @@ static void merge_row(struct fx_seen *n, const struct weir_row *row)
         T_OK(weir_sketch_merge(n->error, row->error));
 }
 
+/* As whoever merges them does: bytes that are damaged are the scan's error. */
+static int merge_form(struct weir_sketch *dst, struct weir_bytes form)
+{
+    return !form.len || weir_sketch_merge_encoded(dst, form.ptr, form.len) == WEIR_OK ? 0 : -EIO;
+}
+
 static int view_base(void *ctx, const struct query_series *s, const struct query_base *base)
 {
     struct fx_seen *const n = seen_of(ctx, s);
@@ -254,6 +260,8 @@ static int view_window(void *ctx, const struct query_series *s, const struct que
     n->last_start_ns = w->start_ns;
     n->last_end_ns = w->end_ns;
     merge_row(n, &w->row);
+    if (merge_form(n->ok, w->ok_form) || merge_form(n->error, w->error_form))
+        return -EIO;
     return v->fail_after && ++v->windows >= v->fail_after ? -ECANCELED : 0;
 }
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WR_STATS_KEY_PUT_H
+#define WR_STATS_KEY_PUT_H
+/* key_put: how a field gets into a key, for key.c and key_client.c. Threads: any. */
+#include "base/bytes.h"
+#include "stats/key.h"
+#include "stats/text.h"
+
+/* Enough for any number as text. */
+enum { WR_NUMBER_MAX = 24 };
+
+struct wr_key_writer {
+    char *at;
+    uint64_t present;
+    struct wr_key_notes *notes;
+};
+
+/* Repaired or cut; returns the bytes written behind the length. */
+size_t wr_key_put_slow(struct wr_key_writer *w, const char *text, size_t len, size_t limit);
+void wr_key_put_number(struct wr_key_writer *w, enum wr_field field, int64_t v);
+/* Any value that is not text: whole doubles as integers, others not at all (no text is exact and
+ * short at once, and no label of the table is a fraction). */
+void wr_key_put_other(struct wr_key_writer *w, enum wr_field field, const struct weir_value *v);
+/* A number in a slot, or what parse makes of its text; -1: neither. */
+int wr_key_code(const struct weir_value *v, int (*parse)(const char *, size_t));
+void wr_key_put_http_status(struct wr_key_writer *w, const struct weir_span *span);
+
+WR_INLINE void wr_key_put(struct wr_key_writer *w, enum wr_field field, const char *text,
+                          size_t len, size_t limit)
+{
+    if (len == 0)
+        return;
+    size_t written = len;
+    if (WR_UNLIKELY(len > limit) || WR_UNLIKELY(wr_copy_ascii(w->at + 2, text, len) != 0)) {
+        written = wr_key_put_slow(w, text, len, limit);
+        if (written == 0)
+            return;
+    }
+    wr_store16le(w->at, (uint16_t)written);
+    w->at += 2 + written;
+    w->present |= UINT64_C(1) << field;
+}
+
+static inline void wr_key_put_bytes(struct wr_key_writer *w, enum wr_field field,
+                                    struct weir_bytes b, size_t limit)
+{
+    wr_key_put(w, field, b.ptr, b.len, limit);
+}
+
+WR_INLINE void wr_key_put_value(struct wr_key_writer *w, enum wr_field field,
+                                const struct weir_value *v, size_t limit)
+{
+    if (WR_LIKELY(v->type == WEIR_VALUE_BYTES))
+        wr_key_put(w, field, v->v.ptr, v->len, limit);
+    else
+        wr_key_put_other(w, field, v);
+}
+
+static inline const struct weir_value *wr_key_slot(const struct weir_span *span, size_t slot)
+{
+    return span->present >> slot & 1 ? &span->slots[slot] : NULL;
+}
+
+static inline void wr_key_put_slot(struct wr_key_writer *w, enum wr_field field,
+                                   const struct weir_span *span, size_t slot, size_t limit)
+{
+    const struct weir_value *const v = wr_key_slot(span, slot);
+    if (v)
+        wr_key_put_value(w, field, v, limit);
+}
+
+#endif

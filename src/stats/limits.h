@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WR_STATS_LIMITS_H
+#define WR_STATS_LIMITS_H
+/*
+ * limits: how many distinct values a field may have in a cycle (contracts: span-stats §1.6).
+ *
+ * Each limited field has a budget: a table of the values of this cycle and one of the cycle before.
+ * A value is admitted while there is room, first come; past it the field is written as the
+ * sentinel. What a cycle admitted stays as it is for exactly one more: a value that comes again is
+ * taken over without an allocation, one that does not is freed.
+ *
+ * Threads: owner. Memory: two tables of at most 4 times the limit, 16 bytes each, made at the
+ * start, and a block a value.
+ */
+#include "aggregate/shard.h"
+#include "stats/key.h"
+
+struct wr_budget;
+
+struct wr_limits {
+    const struct wr_schema *schema;
+    uint64_t seed;
+    uint64_t limited;                         /* fields that have a budget */
+    struct wr_budget *budgets[WR_FIELDS_MAX]; /* by field */
+    uint8_t by_limit[WR_FIELDS_MAX];          /* enum weir_limit of the field */
+    uint64_t collapsed[WEIR_LIMIT_SLOTS];
+    char *key; /* of WR_KEY_MAX, for a folded one */
+};
+
+/* limits are resolved: by enum weir_limit, WEIR_LIMIT_OFF or 1..WEIR_LIMIT_MAX. WEIR_ENOMEM. */
+int wr_limits_init(struct wr_limits *l, const struct wr_schema *schema, const uint32_t *limits,
+                   uint64_t seed);
+void wr_limits_done(struct wr_limits *l);
+/* wr_admit_fn, wr_cycle_fn; ctx is a struct wr_limits. */
+int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+void wr_limits_cycle(void *ctx);
+#endif
