@@ -51,12 +51,6 @@ struct bin {
     uint64_t weight;
 };
 
-/* The same, its count below FEW_END. */
-struct few {
-    uint16_t at; /* of lo */
-    uint16_t count;
-};
-
 struct plan {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
@@ -75,8 +69,8 @@ struct plan {
     uint64_t weights[CHUNK]; /* of the stretch that is worked on */
     int64_t read_at;         /* of which bin the first one is, and how many there are */
     size_t read_n;
-    uint16_t counts[SMALL_MAX + SCAN]; /* and zeros behind them */
-    struct few fews[SMALL_MAX];
+    uint16_t counts[SMALL_MAX + SCAN];  /* and zeros behind them */
+    struct wr_bins_one fews[SMALL_MAX]; /* their places above lo; counts below FEW_END */
 };
 
 /* Which bins outside of runs are pairs. */
@@ -321,7 +315,7 @@ static uint32_t gather(struct plan *p, int64_t first, int64_t end)
     uint32_t bits = 0;
     for (size_t i = (size_t)(first - p->lo); i < (size_t)(end - p->lo); i++) {
         const uint16_t count = p->counts[i];
-        p->fews[n] = (struct few){.at = (uint16_t)i, .count = count};
+        p->fews[n] = (struct wr_bins_one){.at = (uint16_t)i, .count = count};
         n += count != 0;
         bits |= count;
     }
@@ -346,6 +340,8 @@ static bool gather_outside(struct plan *p)
 /* They are looked for once, if they are not too many. */
 static void list_outside(struct plan *p)
 {
+    if (p->few)
+        return; /* of a list */
     p->few = p->small && p->gathers && gather_outside(p);
     if (p->few)
         return;
@@ -421,7 +417,7 @@ static void count_few(const struct plan *p, struct ways *w)
     uint64_t samples = 0;
     uint64_t deltas = 0;
     for (size_t k = 0; k < p->list_n; k++) {
-        const struct few f = p->fews[k];
+        const struct wr_bins_one f = p->fews[k];
         const bool pair = f.count >= PAIR_LEAST;
         struct block *const b = &own[pair];
         const uint64_t count = table[f.count] >> 24;
@@ -591,7 +587,7 @@ static void put_few_ones(struct wr_codec_out *out, const struct plan *p, enum sp
     const uint32_t end = split == SPLIT ? PAIR_LEAST : FEW_END;
     int64_t last = -p->lo;
     for (size_t k = 0; k < p->list_n && !out->full; k++) {
-        const struct few f = p->fews[k];
+        const struct wr_bins_one f = p->fews[k];
         const uint32_t count = f.count < end ? f.count : 0;
         const int64_t delta = f.at - last;
         if (WR_LIKELY(is_near(delta) && count <= 4 && out->end - out->at >= 4)) {
@@ -609,7 +605,7 @@ static void put_few_pairs(struct wr_codec_out *out, const struct plan *p, enum s
     const uint32_t least = split == SPLIT ? PAIR_LEAST : 1;
     int64_t last = -p->lo;
     for (size_t k = 0; k < p->list_n && !out->full; k++) {
-        const struct few f = p->fews[k];
+        const struct wr_bins_one f = p->fews[k];
         const bool taken = f.count >= least;
         const int64_t delta = f.at - last;
         if (WR_LIKELY(is_near(delta) && out->end - out->at >= 5)) {
@@ -644,9 +640,30 @@ static void put_outside(struct wr_codec_out *out, struct plan *p, enum split spl
     }
 }
 
+/* The bins of a list are at hand, in order, without a look at what lies between them. false: it is
+ * none, or some are worth a run: where the sum of scores can pass what it costs. */
+static bool take_list(struct plan *p)
+{
+    int32_t base;
+    p->list_n = wr_bins_listed(p->sk, &base, p->fews);
+    int32_t best = 0;
+    int32_t sum = 0;
+    for (size_t k = 0; k < p->list_n; k++) {
+        const int32_t gap = k ? p->fews[k].at - p->fews[k - 1].at - 1 : 0;
+        sum = (sum > gap ? sum - gap : 0) + (p->fews[k].count > 1);
+        best = sum > best ? sum : best;
+    }
+    if (!p->list_n || best > RUN_COST)
+        return false;
+    p->lo = base;
+    p->few = true;
+    return true;
+}
+
 static void put_bins(struct wr_codec_out *out, struct plan *p)
 {
-    find_runs(p);
+    if (!p->few)
+        find_runs(p);
     const enum split split = choose(p);
     for (size_t i = 0; i < p->n; i++)
         put_run(out, p, p->runs[i]);
@@ -685,19 +702,24 @@ static void put_one_block(struct wr_codec_out *out, struct plan *p)
 static void put_sign(struct wr_codec_out *out, const struct weir_codec_opts *opts,
                      const struct weir_sketch *sk, enum wr_bins_sign sign, enum wr_compact_way way)
 {
-    int32_t lo;
-    const size_t span = wr_codec_span(sk, sign, &lo);
-    if (!span)
-        return;
     struct plan p; /* the arrays are not set */
     memset(&p, 0, offsetof(struct plan, runs));
     p.sk = sk;
     p.sign = sign;
+    p.gathers = way == WR_COMPACT_GATHERED;
+    if (p.gathers && sign == WR_BINS_POSITIVE && !(opts->flags & WEIR_CODEC_ONE_BLOCK) &&
+        take_list(&p)) {
+        put_bins(out, &p);
+        return;
+    }
+    int32_t lo;
+    const size_t span = wr_codec_span(sk, sign, &lo);
+    if (!span)
+        return;
     p.lo = lo;
     p.end = lo + (int64_t)span;
     p.read_at = 0;
     p.read_n = 0;
-    p.gathers = way == WR_COMPACT_GATHERED;
     p.small = span <= SMALL_MAX && wr_bins_read_small(sk, sign, lo, span, p.counts);
     if (p.small)
         memset(p.counts + span, 0, SCAN * sizeof p.counts[0]);

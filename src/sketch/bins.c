@@ -172,6 +172,35 @@ size_t wr_bins_few(const struct weir_sketch *sk, int32_t *ret_base, uint16_t ret
     return sk->cap <= 8 ? sort_handful(sk, ret_at) : sort_few(sk, ret_at);
 }
 
+_Static_assert(WR_BINS_LISTED == WR_LIST_MAX, "a list is longer");
+
+/* A bit for each bin that is used, so that of the counters only those that are used are set. */
+size_t wr_bins_listed(const struct weir_sketch *sk, int32_t *ret_base,
+                      struct wr_bins_one ret_bins[WR_BINS_LISTED])
+{
+    enum { WORDS = WR_LIST_SPAN / 64 };
+    if (!(sk->flags & WR_SK_LIST))
+        return 0;
+    uint64_t marks[WORDS] = {0};
+    uint8_t counts[WR_LIST_SPAN];
+    for (size_t k = 0; k < sk->cap; k++) {
+        const uint32_t at = wr_list_at(sk, k);
+        const uint64_t mark = UINT64_C(1) << at % 64;
+        const bool marked = marks[at / 64] & mark;
+        counts[at] = (uint8_t)((marked ? counts[at] : 0) + 1);
+        marks[at / 64] |= mark;
+    }
+    size_t n = 0;
+    for (uint32_t word = 0; word < WORDS; word++) {
+        for (uint64_t left = marks[word]; left; left &= left - 1) {
+            const uint32_t at = word * 64 + (uint32_t)__builtin_ctzll(left);
+            ret_bins[n++] = (struct wr_bins_one){.at = (uint16_t)at, .count = counts[at]};
+        }
+    }
+    *ret_base = sk->base;
+    return n;
+}
+
 uint64_t wr_bins_zero(const struct weir_sketch *sk)
 {
     return wr_sketch_zero(sk);

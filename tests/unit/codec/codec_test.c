@@ -80,14 +80,19 @@ TEST(counts_are_the_same_doubles_with_and_without_vectors)
 static struct weir_sketch *some_bins(struct t_rng *rng)
 {
     struct weir_sketch *const sk = t_sketch_of(NULL, 0);
-    const uint64_t bins = 1 + t_below(rng, 700);
+    const bool listed = t_below(rng, 3) == 0; /* samples of weight one, some side by side */
+    const uint64_t bins = 1 + t_below(rng, listed ? 100 : 700);
     const uint64_t spacing = 1 + t_below(rng, 9);
-    const uint64_t most = t_below(rng, 4) ? 1 + t_below(rng, 5) : 1 + t_below(rng, 20000);
+    const uint64_t most = listed            ? 1
+                          : t_below(rng, 4) ? 1 + t_below(rng, 5)
+                                            : 1 + t_below(rng, 20000);
     int32_t index = (int32_t)t_below(rng, 400) - 200;
     for (uint64_t i = 0; i < bins && index < 1800; i++) {
         const double v = weir_mapping_value(weir_sketch_mapping(sk), index);
-        T_OK(weir_sketch_add(sk, t_below(rng, 8) ? v : -v,
+        T_OK(weir_sketch_add(sk, listed || t_below(rng, 8) ? v : -v,
                              (1 + t_below(rng, most)) * (uint64_t)WEIR_WEIGHT_ONE));
+        if (listed && t_below(rng, 3) == 0)
+            continue; /* the same bin again */
         index += 1 + (int32_t)t_below(rng, spacing);
         if (!t_below(rng, 60))
             index += (int32_t)t_below(rng, 200); /* deltas of two bytes */
