@@ -30,6 +30,7 @@ leg cross ./dev cross
 if command -v clang-19 >/dev/null 2>&1; then
     leg clang19 ./dev test clang19 -- -LE 'e2e|interop|api'
 fi
-leg fuzz ./dev fuzz --for 20
+# 200 seconds for all targets, two at a time
+leg fuzz ./dev fuzz --for $((400 / $(find tests/fuzz/corpus -name '*.hex' | wc -l)))
 leg dev ./dev test dev
 echo "check: all legs passed in $(($(now) - begun)) s:${summary%,}"

@@ -8,6 +8,7 @@
 
 #include "cli/sketch_input.h"
 #include "cli/sketch_report.h"
+#include "plat/plat.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,7 +111,7 @@ static int run_file(const struct sketch_opts *opts, FILE *from, struct query_buf
     r = cli_sketch_read(from, opts, sk, &in, progress);
     int status = 0;
     if (r == -1) {
-        (void)fprintf(err, "weir sketch: %s: %s\n", opts->path, strerror(errno));
+        (void)fprintf(err, "weir sketch: %s: %s\n", opts->path, plat_strerror(errno));
         status = 1;
     } else {
         if (r == WEIR_OK)
@@ -134,7 +135,7 @@ int cli_sketch_run(const struct sketch_opts *opts, FILE *in, struct query_buf *o
         return run_file(opts, in, out, err, progress);
     FILE *const file = fopen(opts->path, "re");
     if (!file) {
-        (void)fprintf(err, "weir sketch: %s: %s\n", opts->path, strerror(errno));
+        (void)fprintf(err, "weir sketch: %s: %s\n", opts->path, plat_strerror(errno));
         return 1;
     }
     const int status = run_file(opts, file, out, err, progress);

@@ -107,9 +107,19 @@ static bool is_heading(const struct sketch_input *in, int fate)
            in->refused[SKETCH_REFUSED_NUMBER] == 0;
 }
 
-static int read_line(const struct sketch_opts *opts, char *text, size_t len, bool *heading,
-                     struct weir_sketch *sk, struct sketch_input *in)
+/* Where the reading stands. */
+struct reading {
+    const struct sketch_opts *opts;
+    struct weir_sketch *sk;
+    struct sketch_input *in;
+    bool heading;  /* no line with something on it yet */
+    bool skipping; /* inside a line that is too long */
+};
+
+static int read_line(struct reading *rd, char *text, size_t len)
 {
+    const struct sketch_opts *const opts = rd->opts;
+    struct sketch_input *const in = rd->in;
     in->lines++;
     if (len && text[len - 1] == '\r')
         len--;
@@ -120,18 +130,18 @@ static int read_line(const struct sketch_opts *opts, char *text, size_t len, boo
         return WEIR_OK;
     }
     /* a NUL inside would hide the rest */
-    const int fate = strlen(text) == len ? take(opts, &line, sk) : (int)SKETCH_REFUSED_NUMBER;
+    const int fate = strlen(text) == len ? take(opts, &line, rd->sk) : (int)SKETCH_REFUSED_NUMBER;
     if (fate == NO_MEMORY)
         return WEIR_ENOMEM;
     if (fate == TAKEN) {
         in->taken++;
-    } else if (fate == PASSED_OVER || (*heading && is_heading(in, fate))) {
+    } else if (fate == PASSED_OVER || (rd->heading && is_heading(in, fate))) {
         in->passed_over++;
     } else {
         if (!in->refused[fate]++)
             in->first_refused[fate] = in->lines;
     }
-    *heading = false;
+    rd->heading = false;
     return WEIR_OK;
 }
 
@@ -151,24 +161,22 @@ static void tell(FILE *progress, const struct sketch_input *in, int64_t *next_ns
 }
 
 /* Lines that are whole in buf[0..*len); what is left of the last one moves to the front. */
-static int read_block(const struct sketch_opts *opts, char *buf, size_t *len, bool at_end,
-                      bool *heading, bool *skipping, struct weir_sketch *sk,
-                      struct sketch_input *in)
+static int read_block(struct reading *rd, char *buf, size_t *len, bool at_end)
 {
     size_t from = 0;
-    while (from < *len || (at_end && *skipping)) {
+    while (from < *len || (at_end && rd->skipping)) {
         char *const end = memchr(buf + from, '\n', *len - from);
         if (!end && !at_end)
             break;
         const size_t n = end ? (size_t)(end - (buf + from)) : *len - from;
         int r = WEIR_OK;
-        if (*skipping)
-            refuse_long(in);
+        if (rd->skipping)
+            refuse_long(rd->in);
         else
-            r = read_line(opts, buf + from, n, heading, sk, in);
+            r = read_line(rd, buf + from, n);
         if (r != WEIR_OK)
             return r;
-        *skipping = false;
+        rd->skipping = false;
         from += n + 1;
         if (!end)
             from = *len;
@@ -183,20 +191,19 @@ int cli_sketch_read(FILE *from, const struct sketch_opts *opts, struct weir_sket
 {
     char buf[LINE_MAX_BYTES + 1];
     size_t len = 0;
-    bool heading = true;
-    bool skipping = false; /* inside a line that is too long */
+    struct reading rd = {.opts = opts, .sk = sk, .in = ret_input, .heading = true};
     int64_t next_ns = plat_mono_ns() + PROGRESS_EVERY_NS;
     *ret_input = (struct sketch_input){0};
     for (;;) {
         if (len == LINE_MAX_BYTES) {
-            skipping = true;
+            rd.skipping = true;
             len = 0;
         }
         const size_t n = fread(buf + len, 1, LINE_MAX_BYTES - len, from);
         len += n;
         if (n == 0 && ferror(from))
             return -1;
-        const int r = read_block(opts, buf, &len, n == 0, &heading, &skipping, sk, ret_input);
+        const int r = read_block(&rd, buf, &len, n == 0);
         if (r != WEIR_OK)
             return r;
         if (n == 0)

@@ -51,6 +51,12 @@ struct bin {
     uint64_t weight;
 };
 
+/* The same with a count below FEW_END. */
+struct few {
+    uint16_t at; /* above lo */
+    uint16_t count;
+};
+
 struct plan {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
@@ -69,14 +75,15 @@ struct plan {
     uint64_t weights[CHUNK]; /* of the stretch that is worked on */
     int64_t read_at;         /* of which bin the first one is, and how many there are */
     size_t read_n;
-    uint16_t counts[SMALL_MAX + SCAN];  /* and zeros behind them */
-    struct wr_bins_one fews[SMALL_MAX]; /* their places above lo; counts below FEW_END */
+    uint16_t counts[SMALL_MAX + SCAN]; /* and zeros behind them */
+    struct few fews[SMALL_MAX];
 };
 
 /* Which bins outside of runs are pairs. */
 enum split { ALL_ONES, ALL_PAIRS, SPLIT };
 
 enum { FEW_END = sizeof table / sizeof table[0], PAIR_LEAST = 3 };
+_Static_assert(SMALL_MAX >= WR_BINS_FEW_SPAN, "the bins of a list are more");
 
 /* Most are of one byte. */
 WR_INLINE bool is_near(int64_t delta)
@@ -315,7 +322,7 @@ static uint32_t gather(struct plan *p, int64_t first, int64_t end)
     uint32_t bits = 0;
     for (size_t i = (size_t)(first - p->lo); i < (size_t)(end - p->lo); i++) {
         const uint16_t count = p->counts[i];
-        p->fews[n] = (struct wr_bins_one){.at = (uint16_t)i, .count = count};
+        p->fews[n] = (struct few){.at = (uint16_t)i, .count = count};
         n += count != 0;
         bits |= count;
     }
@@ -417,7 +424,7 @@ static void count_few(const struct plan *p, struct ways *w)
     uint64_t samples = 0;
     uint64_t deltas = 0;
     for (size_t k = 0; k < p->list_n; k++) {
-        const struct wr_bins_one f = p->fews[k];
+        const struct few f = p->fews[k];
         const bool pair = f.count >= PAIR_LEAST;
         struct block *const b = &own[pair];
         const uint64_t count = table[f.count] >> 24;
@@ -587,7 +594,7 @@ static void put_few_ones(struct wr_codec_out *out, const struct plan *p, enum sp
     const uint32_t end = split == SPLIT ? PAIR_LEAST : FEW_END;
     int64_t last = -p->lo;
     for (size_t k = 0; k < p->list_n && !out->full; k++) {
-        const struct wr_bins_one f = p->fews[k];
+        const struct few f = p->fews[k];
         const uint32_t count = f.count < end ? f.count : 0;
         const int64_t delta = f.at - last;
         if (WR_LIKELY(is_near(delta) && count <= 4 && out->end - out->at >= 4)) {
@@ -605,7 +612,7 @@ static void put_few_pairs(struct wr_codec_out *out, const struct plan *p, enum s
     const uint32_t least = split == SPLIT ? PAIR_LEAST : 1;
     int64_t last = -p->lo;
     for (size_t k = 0; k < p->list_n && !out->full; k++) {
-        const struct wr_bins_one f = p->fews[k];
+        const struct few f = p->fews[k];
         const bool taken = f.count >= least;
         const int64_t delta = f.at - last;
         if (WR_LIKELY(is_near(delta) && out->end - out->at >= 5)) {
@@ -640,12 +647,29 @@ static void put_outside(struct wr_codec_out *out, struct plan *p, enum split spl
     }
 }
 
+/* The used bins of a list, in order, above *ret_base. */
+static void gather_list(struct plan *p, int32_t *ret_base)
+{
+    uint64_t bits[WR_BINS_FEW_SPAN / 64];
+    size_t n = 0;
+    *ret_base = 0;
+    if (wr_bins_few(p->sk, ret_base, bits, p->counts)) {
+        for (size_t word = 0; word < WR_BINS_FEW_SPAN / 64; word++) {
+            for (uint64_t left = bits[word]; left; left &= left - 1) {
+                const size_t at = word * 64 + (size_t)__builtin_ctzll(left);
+                p->fews[n++] = (struct few){.at = (uint16_t)at, .count = p->counts[at]};
+            }
+        }
+    }
+    p->list_n = n;
+}
+
 /* The bins of a list are at hand, in order, without a look at what lies between them. false: it is
  * none, or some are worth a run: where the sum of scores can pass what it costs. */
 static bool take_list(struct plan *p)
 {
     int32_t base;
-    p->list_n = wr_bins_listed(p->sk, &base, p->fews);
+    gather_list(p, &base);
     int32_t best = 0;
     int32_t sum = 0;
     for (size_t k = 0; k < p->list_n; k++) {
