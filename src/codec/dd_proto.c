@@ -317,7 +317,6 @@ static bool find_few(struct store *st, const struct weir_sketch *sk)
     if (!n)
         return false;
     st->lo = (int32_t)((uint32_t)base + at[0]);
-    st->span = (size_t)(at[n - 1] - at[0]) + 1;
     st->used_count = 0;
     for (size_t i = 0; i < n; i++) {
         const uint16_t k = (uint16_t)(at[i] - at[0]);
@@ -328,6 +327,7 @@ static bool find_few(struct store *st, const struct weir_sketch *sk)
         st->counts[k] = 1;
         st->used[st->used_count++] = k;
     }
+    st->span = (size_t)st->used[st->used_count - 1] + 1;
     return true;
 }
 

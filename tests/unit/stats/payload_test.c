@@ -73,7 +73,7 @@ struct body {
 
 static bool is(struct weir_bytes b, const char *text)
 {
-    return b.len == strlen(text) && memcmp(b.ptr, text, b.len) == 0;
+    return b.len == strlen(text) && (b.len == 0 || memcmp(b.ptr, text, b.len) == 0);
 }
 
 static const uint8_t *take_texts(struct wr_mp *m, const uint8_t *at, struct weir_bytes *texts,
