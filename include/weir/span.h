@@ -129,6 +129,12 @@ enum weir_span_flag {
     WEIR_SPAN_DD = 1 << 4 /* came by a Datadog route: the rule for starts before 2000 holds */
 };
 
+/* A weight that could not be told: it counts as one, and is counted (health.bad_rate). */
+#define WEIR_WEIGHT_UNKNOWN (UINT64_C(1) << 63)
+/* 1 / rate in units of 2^-20, to the nearest; WEIR_WEIGHT_UNKNOWN for what is not in (0, 1], NaN
+ * too. Past 2^20 it is capped when it is counted. */
+WEIR_API uint64_t weir_weight_of_rate(double rate);
+
 /* Everything is borrowed until the callback that received it returns. */
 struct weir_span {
     struct weir_bytes service;  /* Datadog service, or OTLP resource service.name; may be empty */
@@ -141,7 +147,7 @@ struct weir_span {
     uint64_t parent_id;
     int64_t start_ns;               /* since the Unix epoch */
     int64_t duration_ns;            /* as sent; may be negative. OTLP: end - start, saturated */
-    uint64_t weight;                /* units of 2^-20; 0 means WEIR_WEIGHT_ONE */
+    uint64_t weight;                /* units of 2^-20; 0 means WEIR_WEIGHT_ONE; or UNKNOWN */
     uint8_t kind;                   /* enum weir_kind */
     uint8_t flags;                  /* enum weir_span_flag */
     uint64_t present;               /* bit i: slot i holds a value */

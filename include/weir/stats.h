@@ -280,6 +280,7 @@ struct weir_stats_health {
     uint64_t dropped_p0_spans;   /* all of these traces */
     uint64_t oversized;          /* values of dimensions that were too long */
     uint64_t dimensions_ignored; /* of the options */
+    uint64_t bad_rate;           /* weights that were WEIR_WEIGHT_UNKNOWN */
     /* Of limits, by enum weir_limit: values written as tracer_blocked_value, one a span. overflow
      * is what the reference calls collapsed:whole_key. */
     uint64_t collapsed[WEIR_LIMIT_SLOTS];

@@ -175,6 +175,7 @@ static void fold_counts(struct wr_producer_counts *dst, struct wr_producer_count
     fold(&dst->weight_capped, &src->weight_capped);
     fold(&dst->bad_status, &src->bad_status);
     fold(&dst->oversized, &src->oversized);
+    fold(&dst->bad_rate, &src->bad_rate);
     fold(&dst->traces_in, &src->traces_in);
     fold(&dst->spans_in, &src->spans_in);
     fold(&dst->dropped_p0_traces, &src->dropped_p0_traces);

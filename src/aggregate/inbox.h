@@ -69,6 +69,7 @@ struct wr_producer_counts {
     _Atomic uint64_t bad_status;
     /* Of profile client. */
     _Atomic uint64_t oversized;
+    _Atomic uint64_t bad_rate;
     _Atomic uint64_t traces_in;
     _Atomic uint64_t spans_in;
     _Atomic uint64_t dropped_p0_traces;

@@ -182,8 +182,10 @@ int wr_codec_unit(const struct weir_codec_opts *opts, const struct weir_sketch *
     if (weir_sketch_grid(sk) == WEIR_GRID_NS && as_ns == seconds) {
         if (u.mapping.kind != WEIR_MAPPING_LOG)
             return WEIR_EVERSION; /* another unit is not another offset */
-        const double shift = base2 ? ldexp(log2(NS_PER_S), weir_mapping_scale(m))
-                                   : log(NS_PER_S) / log(u.mapping.gamma);
+        const int32_t scale = weir_mapping_scale(m);
+        const double shift = !base2       ? log(NS_PER_S) / log(u.mapping.gamma)
+                             : scale >= 0 ? log2(NS_PER_S) * (double)(1 << scale) /* exact too */
+                                          : ldexp(log2(NS_PER_S), scale);
         u.mapping.offset += as_ns ? -shift : shift;
     }
     *ret_unit = u;

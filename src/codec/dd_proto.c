@@ -246,7 +246,8 @@ struct store {
     size_t keyed_bytes; /* as keys and counts; or so far, when that is more than a run takes */
     size_t run_bytes;   /* as one run */
     size_t used_count;
-    uint16_t used[RUN]; /* places in counts of those that are not 0 */
+    uint16_t *from;     /* the first bin's of counts, when it is small */
+    uint16_t used[RUN]; /* places from there of those that are not 0 */
     uint16_t counts[RUN + 4];
 };
 
@@ -308,25 +309,28 @@ static void measure_keyed(struct store *st)
     }
 }
 
-/* A few samples; false: there are more, or none. Only the counts of used bins are set. */
+_Static_assert(RUN >= WR_BINS_FEW_SPAN, "a list has its places in counts and used");
+
+/* A list of samples; false: it is none, or empty. Only the counts of used bins are set. */
 static bool find_few(struct store *st, const struct weir_sketch *sk)
 {
-    uint16_t at[WR_BINS_FEW];
+    uint64_t bits[WR_BINS_FEW_SPAN / 64];
     int32_t base;
-    const size_t n = wr_bins_few(sk, &base, at);
-    if (!n)
+    if (!wr_bins_few(sk, &base, bits, st->counts))
         return false;
-    st->lo = (int32_t)((uint32_t)base + at[0]);
+    size_t word = 0;
+    while (!bits[word])
+        word++;
+    const size_t first = word * 64 + (size_t)__builtin_ctzll(bits[word]);
     st->used_count = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t k = (uint16_t)(at[i] - at[0]);
-        if (i > 0 && at[i] == at[i - 1]) {
-            st->counts[k]++;
-            continue;
+    for (; word < WR_BINS_FEW_SPAN / 64; word++) {
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            const size_t at = word * 64 + (size_t)__builtin_ctzll(left);
+            st->used[st->used_count++] = (uint16_t)(at - first);
         }
-        st->counts[k] = 1;
-        st->used[st->used_count++] = k;
     }
+    st->from = st->counts + first;
+    st->lo = (int32_t)((uint32_t)base + (uint32_t)first);
     st->span = (size_t)st->used[st->used_count - 1] + 1;
     return true;
 }
@@ -336,7 +340,7 @@ static void fill_few(struct store *st)
 {
     for (size_t i = 1; i < st->used_count; i++) {
         const size_t from = (size_t)st->used[i - 1] + 1;
-        memset(st->counts + from, 0, (st->used[i] - from) * sizeof st->counts[0]);
+        memset(st->from + from, 0, (st->used[i] - from) * sizeof st->from[0]);
     }
 }
 
@@ -360,6 +364,7 @@ static void measure(struct store *st, const struct weir_codec_opts *opts,
             fill_few(st);
         return;
     }
+    st->from = st->counts;
     st->span = wr_codec_span(sk, sign, &st->lo);
     if (!st->span)
         return;
@@ -417,7 +422,7 @@ static uint8_t *put_used_two(uint8_t *at, const struct store *st)
     for (size_t i = 0; i < st->used_count; i++) {
         const uint64_t key = wr_codec_zigzag((int64_t)st->lo + st->used[i]);
         wr_store64le(at, frame | (key & 0x7f) << 24 | key >> 7 << 32);
-        put_double(at + 6, st->counts[st->used[i]]);
+        put_double(at + 6, st->from[st->used[i]]);
         at += ENTRY_BYTES + 2;
     }
     return at;
@@ -437,7 +442,7 @@ static uint8_t *put_used(uint8_t *at, const struct store *st)
             *at++ = (uint8_t)(key | 0x80);
         at[0] = (uint8_t)key;
         at[1] = VALUE;
-        put_double(at + 2, st->counts[st->used[i]]);
+        put_double(at + 2, st->from[st->used[i]]);
         at += 10;
     }
     return at;
@@ -475,7 +480,7 @@ static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store
         put_stretches(out, st, run);
     } else if (wr_codec_room(out, run ? 8 * st->span : st->keyed_bytes)) {
         if (run)
-            put_counts(out->at, st->counts, st->span);
+            put_counts(out->at, st->from, st->span);
         out->at = run ? out->at + 8 * st->span : put_used(out->at, st);
     }
     if (run) {

@@ -129,47 +129,23 @@ bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, in
     return (bits & (WEIR_WEIGHT_ONE - 1)) == 0 && bits >> 20 <= UINT16_MAX;
 }
 
-/* Sorted as they are put in. */
-static size_t sort_handful(const struct weir_sketch *sk, uint16_t *ret_at)
-{
-    for (size_t k = 0; k < sk->cap; k++) {
-        const uint16_t at = (uint16_t)wr_list_at(sk, k);
-        size_t i = k;
-        for (; i > 0 && ret_at[i - 1] > at; i--)
-            ret_at[i] = ret_at[i - 1];
-        ret_at[i] = at;
-    }
-    return sk->cap;
-}
+_Static_assert(WR_BINS_FEW_SPAN == WR_LIST_SPAN, "a bit a bin that a list can have");
 
-/* Sorted by a bit a bin, which no branch has to guess. */
-static size_t sort_few(const struct weir_sketch *sk, uint16_t *ret_at)
+size_t wr_bins_few(const struct weir_sketch *sk, int32_t *ret_base,
+                   uint64_t ret_bits[WR_BINS_FEW_SPAN / 64], uint16_t ret_counts[WR_BINS_FEW_SPAN])
 {
-    uint64_t bits[WR_LIST_SPAN / 64] = {0};
-    uint8_t more[WR_LIST_SPAN]; /* samples of a bin behind its first */
-    size_t count = 0;
+    if (!(sk->flags & WR_SK_LIST))
+        return 0;
+    memset(ret_bits, 0, WR_BINS_FEW_SPAN / 8);
     for (size_t k = 0; k < sk->cap; k++) {
         const uint32_t at = wr_list_at(sk, k);
         const uint64_t bit = UINT64_C(1) << (at & 63);
-        more[at] = bits[at / 64] & bit ? (uint8_t)(more[at] + 1) : 0;
-        bits[at / 64] |= bit;
+        const uint16_t before = ret_bits[at / 64] & bit ? ret_counts[at] : 0;
+        ret_counts[at] = (uint16_t)(before + 1);
+        ret_bits[at / 64] |= bit;
     }
-    for (size_t w = 0; w < WR_LIST_SPAN / 64; w++) {
-        for (uint64_t left = bits[w]; left; left &= left - 1) {
-            const uint16_t at = (uint16_t)(w * 64 + (size_t)__builtin_ctzll(left));
-            for (size_t n = 0; n <= more[at]; n++)
-                ret_at[count++] = at;
-        }
-    }
-    return count;
-}
-
-size_t wr_bins_few(const struct weir_sketch *sk, int32_t *ret_base, uint16_t ret_at[WR_BINS_FEW])
-{
-    if (!(sk->flags & WR_SK_LIST) || sk->cap > WR_BINS_FEW)
-        return 0;
     *ret_base = sk->base;
-    return sk->cap <= 8 ? sort_handful(sk, ret_at) : sort_few(sk, ret_at);
+    return sk->cap;
 }
 
 uint64_t wr_bins_zero(const struct weir_sketch *sk)

@@ -22,11 +22,12 @@ void wr_bins_read(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t 
 bool wr_bins_read_small(const struct weir_sketch *sk, enum wr_bins_sign sign, int32_t lo, size_t n,
                         uint16_t *ret_counts);
 /*
- * The positive bins of a sketch of at most WR_BINS_FEW samples, one a sample: sorted, above base.
- * Returns how many; 0: there are none, or it is not such a sketch.
+ * The positive bins of a sketch that is a list of samples: a bit a used bin, and its count, both
+ * above base; no other count is written. Returns how many samples; 0: it is not such a sketch.
  */
-#define WR_BINS_FEW 32u
-size_t wr_bins_few(const struct weir_sketch *sk, int32_t *ret_base, uint16_t ret_at[WR_BINS_FEW]);
+#define WR_BINS_FEW_SPAN 2048u
+size_t wr_bins_few(const struct weir_sketch *sk, int32_t *ret_base,
+                   uint64_t ret_bits[WR_BINS_FEW_SPAN / 64], uint16_t ret_counts[WR_BINS_FEW_SPAN]);
 /* Weight of the zero bin. */
 uint64_t wr_bins_zero(const struct weir_sketch *sk);
 

@@ -97,12 +97,24 @@ static void settle_time(struct weir_producer *p, const struct weir_span *span,
     rec->duration_ns = duration;
 }
 
+uint64_t weir_weight_of_rate(double rate)
+{
+    if (!(rate > 0.0 && rate <= 1.0))
+        return WEIR_WEIGHT_UNKNOWN;
+    const double units = (double)WEIR_WEIGHT_ONE / rate + 0.5;
+    return units < 0x1p62 ? (uint64_t)units : UINT64_C(1) << 62;
+}
+
 static uint64_t settle_weight(struct weir_producer *p, const struct weir_span *span)
 {
     if (span->weight == 0)
         return WEIR_WEIGHT_ONE;
     if (span->weight <= weight_max)
         return span->weight;
+    if (span->weight == WEIR_WEIGHT_UNKNOWN) {
+        p->notes.bad_rate++;
+        return WEIR_WEIGHT_ONE;
+    }
     p->notes.weight_capped++;
     return weight_max;
 }
@@ -188,6 +200,7 @@ static void count_notes(struct weir_producer *p)
     count(&c->truncated, n->key.truncated);
     count(&c->bad_status, n->key.bad_status);
     count(&c->oversized, n->key.oversized);
+    count(&c->bad_rate, n->bad_rate);
 }
 
 static void count_kept(struct weir_producer *p)

@@ -225,6 +225,7 @@ static void add_producer(struct weir_stats_health *h, const struct wr_producer_c
     h->truncated += atomic_load_explicit(&c->truncated, memory_order_relaxed);
     h->weight_capped += atomic_load_explicit(&c->weight_capped, memory_order_relaxed);
     h->bad_status += atomic_load_explicit(&c->bad_status, memory_order_relaxed);
+    h->bad_rate += atomic_load_explicit(&c->bad_rate, memory_order_relaxed);
     h->oversized += atomic_load_explicit(&c->oversized, memory_order_relaxed);
     h->traces_in += atomic_load_explicit(&c->traces_in, memory_order_relaxed);
     h->spans_in += atomic_load_explicit(&c->spans_in, memory_order_relaxed);

@@ -45,6 +45,7 @@ struct wr_notes {
     uint64_t time_missing;
     uint64_t before_2000;
     uint64_t weight_capped;
+    uint64_t bad_rate;
     struct wr_key_notes key;
 };
 

@@ -4,7 +4,8 @@
  * case list that concern the engine, each by its id. Others are where their matter is: C06, S07,
  * S10..S22 in tests/e2e and tests/unit/agent, T14 in tests/e2e/store_test.py, H-rows in
  * tests/unit/sketch, K-rows in tests/e2e/clients_test.py, D07 and C10 in window_test.c beside.
- * Rows about exporters, metrics and client stats come with these.
+ * Client statistics have theirs in client_test.c, limits_test.c and payload_test.c beside; rows
+ * about exporters and metrics come with these.
  */
 #include "fixture.h"
 

@@ -73,7 +73,7 @@ struct body {
 
 static bool is(struct weir_bytes b, const char *text)
 {
-    return b.len == strlen(text) && (b.len == 0 || memcmp(b.ptr, text, b.len) == 0);
+    return b.len == strlen(text) && (!b.len || memcmp(b.ptr, text, b.len) == 0);
 }
 
 static const uint8_t *take_texts(struct wr_mp *m, const uint8_t *at, struct weir_bytes *texts,
@@ -689,6 +689,36 @@ TEST(T19_a_rate_of_a_quarter_is_four_hits_and_four_in_the_sketch_or_one_as_in_th
         weir_batch_release(b);
         f_close(&f);
     }
+}
+
+TEST(T19_a_rate_that_is_none_is_one_hit_counted)
+{
+    static const double bad[] = {0, -1, 2, NAN, INFINITY};
+    struct fixture f;
+    const struct weir_stats_opts o = client_opts(&f);
+    f_open(&f, &o);
+    T_EQ_U64(weir_weight_of_rate(0.25), 4 * WEIR_WEIGHT_ONE);
+    T_EQ_U64(weir_weight_of_rate(1), WEIR_WEIGHT_ONE);
+    T_EQ_U64(weir_weight_of_rate(1.0 / 3), 3 * WEIR_WEIGHT_ONE);
+    T_EQ_U64(weir_weight_of_rate(1e-300), UINT64_C(1) << 62); /* capped when it counts */
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct weir_span s = f_span("a", "r", f.now, 100);
+        s.weight = weir_weight_of_rate(bad[i]);
+        f_publish(&f, &s, 1);
+    }
+    struct weir_span s = f_span("a", "r", f.now, 100);
+    s.weight = weir_weight_of_rate(1e-300);
+    f_publish(&f, &s, 1);
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_EQ_U64(h.bad_rate, 5);
+    T_EQ_U64(h.weight_capped, 1);
+    struct weir_batch *const b = seal_one(&f);
+    struct weir_row r;
+    weir_batch_get_row(b, 0, &r);
+    T_EQ_U64(r.hits, (5 + (UINT64_C(1) << 20)) * WEIR_WEIGHT_ONE);
+    weir_batch_release(b);
+    f_close(&f);
 }
 
 /* ---- memory ---- */
