@@ -96,7 +96,7 @@ struct store {
     struct store_row_key *keys; /* of the batch being written */
     size_t key_cap;
     struct weir_sketch *total; /* scratch of retention */
-    struct store_sum *sums; /* scratch of rolling */
+    struct store_sum *sums;    /* scratch of rolling */
     size_t sum_cap;
 };
 
