@@ -180,8 +180,12 @@ static const struct phase random_1m = {
          .ask = ASK_1M,
          .fresh = true}}};
 
+enum { ONLY_MAX = 16 };
+
 struct run {
     struct bench b;
+    const char *only[ONLY_MAX]; /* cases that are asked for; none: all */
+    size_t only_count;
     struct bench_data data;
     char dir[256];
     struct bench_ours full[MAPPINGS];
@@ -225,11 +229,31 @@ static struct bench_ours *ours_of(struct run *r, const struct one_case *c, size_
     return c->fresh ? &r->fresh[mapping] : &r->full[mapping];
 }
 
+static bool is_wanted(const struct run *r, const char *name)
+{
+    for (size_t i = 0; i < r->only_count; i++) {
+        if (strcmp(r->only[i], name) == 0)
+            return true;
+    }
+    return r->only_count == 0;
+}
+
+static bool is_any_wanted(const struct run *r, const struct phase *ph)
+{
+    for (size_t at = 0; at < ph->count; at++) {
+        if (is_wanted(r, ph->cases[at].name))
+            return true;
+    }
+    return false;
+}
+
 /* One round of a case, and the answers that stand beside it. */
 static void round_of(struct run *r, const struct phase *ph, size_t at, int round,
                      struct peer *asked, size_t count)
 {
     const struct one_case *const c = &ph->cases[at];
+    if (!is_wanted(r, c->name))
+        return;
     for (size_t m = 0; m < MAPPINGS; m++) {
         struct bench_ours *const o = ours_of(r, c, m);
         if (c->fresh)
@@ -238,7 +262,7 @@ static void round_of(struct run *r, const struct phase *ph, size_t at, int round
         if (round >= 0)
             r->values[at][m][round] = value;
     }
-    if (at > 0 && ph->cases[at - 1].ask == c->ask)
+    if (at > 0 && ph->cases[at - 1].ask == c->ask && is_wanted(r, ph->cases[at - 1].name))
         return;
     for (size_t i = 0; i < count; i++)
         peer_ask(&asked[i], c->ask, round >= 0);
@@ -262,7 +286,7 @@ static void report_peers(struct run *r, const struct phase *ph, const struct pee
 {
     for (size_t at = 0; at < ph->count; at++) {
         const struct one_case *const c = &ph->cases[at];
-        for (size_t m = 0; m < MAPPINGS; m++) {
+        for (size_t m = 0; m < MAPPINGS && is_wanted(r, c->name); m++) {
             r->b.mapping = mapping_names[m];
             for (size_t i = 0; i < count; i++) {
                 if (stands_beside(&asked[i], c->ask, m))
@@ -291,6 +315,8 @@ static void report_many(struct run *r, const char *name, const struct bench_ours
 
 static void run_30k(struct run *r)
 {
+    if (!is_any_wanted(r, &random_30k) && !is_any_wanted(r, &random_30k_list))
+        return;
     for (size_t m = 0; m < MAPPINGS; m++)
         bench_many_full(&r->full[m], BENCH_MANY);
     run_phase(r, &random_30k);
@@ -308,6 +334,8 @@ static void run_30k(struct run *r)
 /* Each peer in turn; those that cannot run stand beside what was measured last. */
 static void run_1m(struct run *r)
 {
+    if (!is_any_wanted(r, &random_1m))
+        return;
     for (size_t m = 0; m < MAPPINGS; m++) {
         bench_many_full(&r->full[m], BENCH_MILLION);
         bench_many_fresh(&r->fresh[m], BENCH_MILLION);
@@ -347,6 +375,8 @@ static void report_size(struct run *r, const char *name, const char *metric, siz
 
 static void report_sizes(struct run *r, const char *name, size_t samples)
 {
+    if (!is_wanted(r, name))
+        return;
     for (size_t i = 0; i < PEERS; i++) {
         if (can(&peers[i], ASK_BYTES))
             (void)bench_answerer_ask(&peers[i].a, name);
@@ -391,12 +421,28 @@ static void ask_for_large_pages(char **argv)
         (void)execv("/proc/self/exe", argv); /* or it goes on with small ones */
 }
 
+/* Take --case NAME out of the arguments; how many are left. */
+static int take_cases(struct run *r, int argc, char **argv)
+{
+    int left = 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--case") == 0 && i + 1 < argc && r->only_count < ONLY_MAX)
+            r->only[r->only_count++] = argv[++i];
+        else
+            argv[left++] = argv[i];
+    }
+    return left;
+}
+
 int main(int argc, char **argv)
 {
     static struct run r;
     ask_for_large_pages(argv);
-    bench_begin(&r.b, "sketch", "One operation on a sketch, beside other sketch libraries.", argc,
-                argv);
+    argc = take_cases(&r, argc, argv);
+    bench_begin(&r.b, "sketch",
+                "One operation on a sketch, beside other sketch libraries.\n"
+                "--case NAME, up to 16 times: only these.",
+                argc, argv);
     if (r.b.rounds == 7)
         r.b.rounds = ROUNDS; /* a dozen peers take their time */
     bench_pin(0);

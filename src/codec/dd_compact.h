@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WR_CODEC_DD_COMPACT_H
 #define WR_CODEC_DD_COMPACT_H
+#include "codec/codec.h"
+
 /* dd_compact: the flag bytes of DDSketch's compact encoding; docs/formats/ddsketch-compact.md.
  * The low two bits are the type of a block, the rest what it is in that type. */
 enum {
@@ -21,4 +23,10 @@ enum {
     BLOCK_ONES = 0x08,  /* index deltas, every count is 1 */
     BLOCK_RUN = 0x0c    /* counts one behind the other */
 };
+
+/* Small counts outside of runs are gathered; the bytes are those of the way for any weights. */
+enum wr_compact_way { WR_COMPACT_GATHERED, WR_COMPACT_ANY };
+/* As wr_dd_compact_encode, for tests. */
+int wr_dd_compact_encode_by(enum wr_compact_way way, const struct weir_codec_opts *opts,
+                            const struct weir_sketch *sk, struct wr_codec_out *out);
 #endif

@@ -13,13 +13,13 @@
  * going on. Stretches without an empty bin, the most of a full sketch, are added up at once.
  *
  * What is outside of runs goes into one block of ones, one of pairs, or both, whatever is shortest
- * by count. Deltas may jump over a run.
+ * by count. Deltas may jump over a run. Where all counts are small they are gathered first, and
+ * counted and written without a branch on a count: those of few samples follow no pattern.
  *
  * Threads: any. Memory: none; bins are read a stretch at a time.
  */
 #include "codec/dd_compact.h"
 
-#include "codec/codec.h"
 #include "codec/varfloat.h"
 
 enum {
@@ -51,6 +51,12 @@ struct bin {
     uint64_t weight;
 };
 
+/* The same with a count below FEW_END. */
+struct few {
+    uint16_t at; /* above lo */
+    uint16_t count;
+};
+
 struct plan {
     const struct weir_sketch *sk;
     enum wr_bins_sign sign;
@@ -60,7 +66,9 @@ struct plan {
     uint64_t ones;  /* outside of runs: deltas of the block of ones */
     uint64_t pairs; /* and bins of the block of pairs */
     bool listed;    /* what is outside of runs is in list */
-    size_t list_n;
+    bool gathers;   /* small counts outside of runs go to fews */
+    bool few;       /* what is outside of runs is there */
+    size_t list_n;  /* how many are there */
     size_t n;
     struct segment runs[RUNS_MAX];
     struct bin list[LIST_MAX];
@@ -68,10 +76,14 @@ struct plan {
     int64_t read_at;         /* of which bin the first one is, and how many there are */
     size_t read_n;
     uint16_t counts[SMALL_MAX + SCAN]; /* and zeros behind them */
+    struct few fews[SMALL_MAX];
 };
 
 /* Which bins outside of runs are pairs. */
 enum split { ALL_ONES, ALL_PAIRS, SPLIT };
+
+enum { FEW_END = sizeof table / sizeof table[0], PAIR_LEAST = 3 };
+_Static_assert(SMALL_MAX >= WR_BINS_FEW_SPAN, "the bins of a list are more");
 
 /* Most are of one byte. */
 WR_INLINE bool is_near(int64_t delta)
@@ -303,9 +315,43 @@ static bool next_outside(struct plan *p, struct outside *o, struct bin *ret_bin)
     return true;
 }
 
+/* Small counts of [first, end); the bits of all. */
+static uint32_t gather(struct plan *p, int64_t first, int64_t end)
+{
+    size_t n = p->list_n;
+    uint32_t bits = 0;
+    for (size_t i = (size_t)(first - p->lo); i < (size_t)(end - p->lo); i++) {
+        const uint16_t count = p->counts[i];
+        p->fews[n] = (struct few){.at = (uint16_t)i, .count = count};
+        n += count != 0;
+        bits |= count;
+    }
+    p->list_n = n;
+    return bits;
+}
+
+/* false: there are counts from FEW_END on. */
+static bool gather_outside(struct plan *p)
+{
+    uint32_t bits = 0;
+    int64_t at = p->lo;
+    p->list_n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        bits |= gather(p, at, p->runs[i].first);
+        at = p->runs[i].end;
+    }
+    bits |= gather(p, at, p->end);
+    return bits < FEW_END;
+}
+
 /* They are looked for once, if they are not too many. */
 static void list_outside(struct plan *p)
 {
+    if (p->few)
+        return; /* of a list */
+    p->few = p->small && p->gathers && gather_outside(p);
+    if (p->few)
+        return;
     struct outside o = {.run = 0};
     struct bin bin;
     p->listed = false;
@@ -322,7 +368,7 @@ static void list_outside(struct plan *p)
 /* A bin that a pair says in fewer bytes than ones do, or that ones cannot say. */
 static bool suits_pair(uint64_t weight)
 {
-    return weight >= 3 * WEIR_WEIGHT_ONE || !is_whole(weight);
+    return weight >= PAIR_LEAST * WEIR_WEIGHT_ONE || !is_whole(weight);
 }
 
 struct block {
@@ -371,9 +417,50 @@ static void count_bin(struct ways *w, int64_t index, uint64_t weight)
         count_one(&w->ones, index, weight);
 }
 
+static void count_few(const struct plan *p, struct ways *w)
+{
+    struct block all = {.last = -p->lo}; /* pairs */
+    struct block own[2] = {all, all};    /* ones, pairs */
+    uint64_t samples = 0;
+    uint64_t deltas = 0;
+    for (size_t k = 0; k < p->list_n; k++) {
+        const struct few f = p->fews[k];
+        const bool pair = f.count >= PAIR_LEAST;
+        struct block *const b = &own[pair];
+        const uint64_t count = table[f.count] >> 24;
+        const uint64_t delta = varint_bytes(f.at - all.last);
+        samples += f.count;
+        deltas += delta;
+        all.bytes += delta + count;
+        all.last = f.at;
+        b->bytes += varint_bytes(f.at - b->last) + (pair ? count : f.count - UINT64_C(1));
+        b->n += pair ? 1 : f.count;
+        b->last = f.at;
+    }
+    all.n = p->list_n;
+    w->all_ones = (struct block){.n = samples, .bytes = deltas + samples - all.n};
+    w->all_pairs = all;
+    w->ones = own[0];
+    w->pairs = own[1];
+}
+
+static bool only_few_ones(struct plan *p)
+{
+    uint64_t samples = 0;
+    uint32_t pairs = 0;
+    for (size_t k = 0; k < p->list_n; k++) {
+        samples += p->fews[k].count;
+        pairs += p->fews[k].count >= PAIR_LEAST;
+    }
+    p->ones = samples;
+    return pairs == 0;
+}
+
 /* What is outside of runs are ones and twos: ones are as short as anything. */
 static bool only_ones(struct plan *p)
 {
+    if (p->few)
+        return only_few_ones(p);
     struct outside o = {.run = 0};
     struct bin bin;
     p->ones = 0;
@@ -394,8 +481,11 @@ static enum split choose(struct plan *p)
     memset(&w, 0, sizeof w);
     struct outside o = {.run = 0};
     struct bin bin;
-    while (next_outside(p, &o, &bin))
-        count_bin(&w, bin.index, bin.weight);
+    if (p->few)
+        count_few(p, &w);
+    else
+        while (next_outside(p, &o, &bin))
+            count_bin(&w, bin.index, bin.weight);
     const uint64_t both = block_bytes(&w.ones) + block_bytes(&w.pairs);
     const uint64_t pairs = block_bytes(&w.all_pairs);
     const uint64_t ones = w.fraction ? UINT64_MAX : block_bytes(&w.all_ones);
@@ -498,12 +588,57 @@ static void put_bin(struct wr_codec_out *out, uint8_t block, int64_t delta, uint
         wr_codec_put_u8(out, 0);
 }
 
+/* A bin that is not taken is stored as well, and the next one over it. */
+static void put_few_ones(struct wr_codec_out *out, const struct plan *p, enum split split)
+{
+    const uint32_t end = split == SPLIT ? PAIR_LEAST : FEW_END;
+    int64_t last = -p->lo;
+    for (size_t k = 0; k < p->list_n && !out->full; k++) {
+        const struct few f = p->fews[k];
+        const uint32_t count = f.count < end ? f.count : 0;
+        const int64_t delta = f.at - last;
+        if (WR_LIKELY(is_near(delta) && count <= 4 && out->end - out->at >= 4)) {
+            wr_store32le(out->at, (uint32_t)wr_codec_zigzag(delta)); /* and three zeros */
+            out->at += count;
+        } else if (count) {
+            put_bin(out, BLOCK_ONES, delta, (uint64_t)count << 20);
+        }
+        last = count ? f.at : last;
+    }
+}
+
+static void put_few_pairs(struct wr_codec_out *out, const struct plan *p, enum split split)
+{
+    const uint32_t least = split == SPLIT ? PAIR_LEAST : 1;
+    int64_t last = -p->lo;
+    for (size_t k = 0; k < p->list_n && !out->full; k++) {
+        const struct few f = p->fews[k];
+        const bool taken = f.count >= least;
+        const int64_t delta = f.at - last;
+        if (WR_LIKELY(is_near(delta) && out->end - out->at >= 5)) {
+            out->at[0] = (uint8_t)wr_codec_zigzag(delta);
+            wr_store32le(out->at + 1, table[f.count]);
+            out->at += taken ? 1 + (table[f.count] >> 24) : 0;
+        } else if (taken) {
+            put_bin(out, BLOCK_PAIRS, delta, (uint64_t)f.count << 20);
+        }
+        last = taken ? f.at : last;
+    }
+}
+
 /* The bins outside of runs that belong into this block. */
 static void put_outside(struct wr_codec_out *out, struct plan *p, enum split split, uint8_t block)
 {
     struct outside o = {.run = 0};
     struct bin bin;
     int64_t last = 0;
+    if (p->few) {
+        if (block == BLOCK_ONES)
+            put_few_ones(out, p, split);
+        else
+            put_few_pairs(out, p, split);
+        return;
+    }
     while (!out->full && next_outside(p, &o, &bin)) {
         if (split == SPLIT && suits_pair(bin.weight) != (block == BLOCK_PAIRS))
             continue;
@@ -512,9 +647,47 @@ static void put_outside(struct wr_codec_out *out, struct plan *p, enum split spl
     }
 }
 
+/* The used bins of a list, in order, above *ret_base. */
+static void gather_list(struct plan *p, int32_t *ret_base)
+{
+    uint64_t bits[WR_BINS_FEW_SPAN / 64];
+    size_t n = 0;
+    *ret_base = 0;
+    if (wr_bins_few(p->sk, ret_base, bits, p->counts)) {
+        for (size_t word = 0; word < WR_BINS_FEW_SPAN / 64; word++) {
+            for (uint64_t left = bits[word]; left; left &= left - 1) {
+                const size_t at = word * 64 + (size_t)__builtin_ctzll(left);
+                p->fews[n++] = (struct few){.at = (uint16_t)at, .count = p->counts[at]};
+            }
+        }
+    }
+    p->list_n = n;
+}
+
+/* The bins of a list are at hand, in order, without a look at what lies between them. false: it is
+ * none, or some are worth a run: where the sum of scores can pass what it costs. */
+static bool take_list(struct plan *p)
+{
+    int32_t base;
+    gather_list(p, &base);
+    int32_t best = 0;
+    int32_t sum = 0;
+    for (size_t k = 0; k < p->list_n; k++) {
+        const int32_t gap = k ? p->fews[k].at - p->fews[k - 1].at - 1 : 0;
+        sum = (sum > gap ? sum - gap : 0) + (p->fews[k].count > 1);
+        best = sum > best ? sum : best;
+    }
+    if (!p->list_n || best > RUN_COST)
+        return false;
+    p->lo = base;
+    p->few = true;
+    return true;
+}
+
 static void put_bins(struct wr_codec_out *out, struct plan *p)
 {
-    find_runs(p);
+    if (!p->few)
+        find_runs(p);
     const enum split split = choose(p);
     for (size_t i = 0; i < p->n; i++)
         put_run(out, p, p->runs[i]);
@@ -551,16 +724,22 @@ static void put_one_block(struct wr_codec_out *out, struct plan *p)
 }
 
 static void put_sign(struct wr_codec_out *out, const struct weir_codec_opts *opts,
-                     const struct weir_sketch *sk, enum wr_bins_sign sign)
+                     const struct weir_sketch *sk, enum wr_bins_sign sign, enum wr_compact_way way)
 {
-    int32_t lo;
-    const size_t span = wr_codec_span(sk, sign, &lo);
-    if (!span)
-        return;
     struct plan p; /* the arrays are not set */
     memset(&p, 0, offsetof(struct plan, runs));
     p.sk = sk;
     p.sign = sign;
+    p.gathers = way == WR_COMPACT_GATHERED;
+    if (p.gathers && sign == WR_BINS_POSITIVE && !(opts->flags & WEIR_CODEC_ONE_BLOCK) &&
+        take_list(&p)) {
+        put_bins(out, &p);
+        return;
+    }
+    int32_t lo;
+    const size_t span = wr_codec_span(sk, sign, &lo);
+    if (!span)
+        return;
     p.lo = lo;
     p.end = lo + (int64_t)span;
     p.read_at = 0;
@@ -595,8 +774,8 @@ static void put_stats(struct wr_codec_out *out, const struct weir_sketch *sk, do
         put_feature(out, FLAG_SUM, weir_sketch_sum(sk) * factor);
 }
 
-int wr_dd_compact_encode(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
-                         struct wr_codec_out *out)
+int wr_dd_compact_encode_by(enum wr_compact_way way, const struct weir_codec_opts *opts,
+                            const struct weir_sketch *sk, struct wr_codec_out *out)
 {
     struct wr_codec_unit unit;
     const int r = wr_codec_unit(opts, sk, &unit);
@@ -613,9 +792,15 @@ int wr_dd_compact_encode(const struct weir_codec_opts *opts, const struct weir_s
         wr_codec_put_u8(out, FLAG_ZEROS);
         put_varfloat(out, (double)wr_bins_zero(sk) * 0x1p-20);
     }
-    put_sign(out, opts, sk, WR_BINS_POSITIVE);
-    put_sign(out, opts, sk, WR_BINS_NEGATIVE);
+    put_sign(out, opts, sk, WR_BINS_POSITIVE, way);
+    put_sign(out, opts, sk, WR_BINS_NEGATIVE, way);
     return WEIR_OK;
+}
+
+int wr_dd_compact_encode(const struct weir_codec_opts *opts, const struct weir_sketch *sk,
+                         struct wr_codec_out *out)
+{
+    return wr_dd_compact_encode_by(WR_COMPACT_GATHERED, opts, sk, out);
 }
 
 size_t wr_dd_compact_bound(const struct weir_codec_opts *opts, const struct weir_sketch *sk)

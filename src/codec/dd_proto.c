@@ -14,8 +14,15 @@
  * Threads: any. Memory: none but the sketch's.
  * Source: DDSketch.proto of sketches-go and sketches-java.
  */
+#include "codec/dd_proto.h"
+
 #include "codec/codec.h"
 #include "wire/pb_read.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define AVX2 __attribute__((target("avx2")))
+#endif
 
 enum {
     CHUNK = 128,
@@ -259,9 +266,28 @@ static size_t key_bytes(int64_t index)
     return wr_codec_varint_bytes(wr_codec_zigzag(index));
 }
 
-/* Which of the counts are used, in order; true: so many that a run is shorter, keys of two bytes
- * supposed, and used is not whole. */
-static bool find_used(struct store *st)
+#define ONES UINT64_C(0x0001000100010001)
+
+/* Of four bins, those that are used: a 1 in their lane. */
+static uint64_t used_of(const uint16_t *counts)
+{
+    const uint64_t low = ONES * 0x7fff;
+    uint64_t word;
+    memcpy(&word, counts, sizeof word);
+    return (((word & low) + low) | word) >> 15 & ONES;
+}
+
+/* So many bins are used that a run is shorter, keys of two bytes supposed. */
+static bool is_dense(const struct store *st)
+{
+    uint64_t used = 0; /* in four lanes, each far below 16 bits */
+    for (size_t i = 0; i < st->span; i += 4)
+        used += used_of(st->counts + i);
+    return (used * ONES >> 48) * (ENTRY_BYTES + 1) > st->run_bytes;
+}
+
+/* Which of the counts are used, in order. */
+static void find_used(struct store *st)
 {
     st->used_count = 0;
     for (size_t i = 0; i < st->span; i += 4) {
@@ -273,10 +299,7 @@ static bool find_used(struct store *st)
             if (st->counts[k])
                 st->used[st->used_count++] = (uint16_t)k;
         }
-        if (st->used_count * (ENTRY_BYTES + 1) > st->run_bytes)
-            return true;
     }
-    return false;
 }
 
 /* Most often the keys of all have two bytes, and it is enough to ask the outermost. */
@@ -372,12 +395,14 @@ static void measure(struct store *st, const struct weir_codec_opts *opts,
     if (st->small)
         memset(st->counts + st->span, 0, 4 * sizeof st->counts[0]);
     measure_run(st);
-    if (opts->flags & WEIR_CODEC_ONE_BLOCK)
+    if (opts->flags & WEIR_CODEC_ONE_BLOCK || (st->small && is_dense(st))) {
         st->keyed_bytes = SIZE_MAX;
-    else if (st->small)
-        st->keyed_bytes = find_used(st) ? SIZE_MAX : used_keyed_bytes(st);
-    else
+    } else if (!st->small) {
         measure_keyed(st);
+    } else {
+        find_used(st);
+        st->keyed_bytes = used_keyed_bytes(st);
+    }
 }
 
 static void put_double(uint8_t *at, double count)
@@ -393,10 +418,37 @@ static void put_weights(uint8_t *at, const uint64_t *weights, size_t n)
         put_double(at + 8 * i, (double)weights[i] * 0x1p-20);
 }
 
-static void put_counts(uint8_t *at, const uint16_t *counts, size_t n)
+void wr_dd_proto_put_counts_scalar(uint8_t *at, const uint16_t *counts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         put_double(at + 8 * i, counts[i]);
+}
+
+#if defined(__x86_64__)
+AVX2 static void put_counts_avx2(uint8_t *at, const uint16_t *counts, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m128i eight = _mm_loadu_si128((const __m128i *)(const void *)(counts + i));
+        const __m256i wide = _mm256_cvtepu16_epi32(eight);
+        const __m256d low = _mm256_cvtepi32_pd(_mm256_castsi256_si128(wide));
+        const __m256d high = _mm256_cvtepi32_pd(_mm256_extracti128_si256(wide, 1));
+        _mm256_storeu_pd((double *)(void *)(at + 8 * i), low);
+        _mm256_storeu_pd((double *)(void *)(at + 8 * i + 32), high);
+    }
+    wr_dd_proto_put_counts_scalar(at + 8 * i, counts + i, n - i);
+}
+#endif
+
+void wr_dd_proto_put_counts(uint8_t *at, const uint16_t *counts, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        put_counts_avx2(at, counts, n);
+        return;
+    }
+#endif
+    wr_dd_proto_put_counts_scalar(at, counts, n);
 }
 
 static void put_keyed(struct wr_codec_out *out, int64_t first, const uint64_t *weights, size_t n)
@@ -480,7 +532,7 @@ static void put_store(struct wr_codec_out *out, uint32_t tag, const struct store
         put_stretches(out, st, run);
     } else if (wr_codec_room(out, run ? 8 * st->span : st->keyed_bytes)) {
         if (run)
-            put_counts(out->at, st->from, st->span);
+            wr_dd_proto_put_counts(out->at, st->from, st->span);
         out->at = run ? out->at + 8 * st->span : put_used(out->at, st);
     }
     if (run) {

@@ -193,12 +193,11 @@ struct run {
     size_t first;
     size_t end;
     uint64_t total;
-    uint64_t peak;
-    uint64_t bits; /* of all weights */
+    uint64_t bits; /* of all weights: as many as the greatest has */
 };
 
 /* false: the total passes 64 bits. */
-static bool measure_run(const uint64_t *weights, size_t n, struct run *ret_run)
+WR_WRAPS static bool measure_run(const uint64_t *weights, size_t n, struct run *ret_run)
 {
     struct run r = {0};
     while (n && !weights[n - 1])
@@ -206,11 +205,15 @@ static bool measure_run(const uint64_t *weights, size_t n, struct run *ret_run)
     while (r.first < n && !weights[r.first])
         r.first++;
     r.end = n;
-    bool fits = true;
     for (size_t i = r.first; i < n; i++) {
-        fits &= !__builtin_add_overflow(r.total, weights[i], &r.total);
-        r.peak = weights[i] > r.peak ? weights[i] : r.peak;
+        r.total += weights[i];
         r.bits |= weights[i];
+    }
+    bool fits = true;
+    if (r.bits > UINT64_MAX / (n + 1)) { /* or no total is too big */
+        r.total = 0;
+        for (size_t i = r.first; i < n; i++)
+            fits &= !__builtin_add_overflow(r.total, weights[i], &r.total);
     }
     *ret_run = r;
     return fits;
@@ -243,7 +246,7 @@ static int load_run(const struct wr_kind *kind, struct wr_store *st, int32_t ind
 {
     const uint8_t shift = run->bits & (WEIR_WEIGHT_ONE - 1) ? 0 : WR_STORE_SHIFT;
     const int r = wr_store_reserve(st, kind, index, (int32_t)((uint32_t)index + (uint32_t)n - 1),
-                                   run->peak >> shift, shift);
+                                   run->bits >> shift, shift);
     if (r == WEIR_OK)
         write_counters(st, index, n, weights);
     return r;

@@ -32,26 +32,41 @@ uint32_t wr_log_table_cells(const struct weir_mapping *m)
     return k > CELL_BITS_MAX ? 0 : OCTAVES << k;
 }
 
-void wr_log_table_fill(struct weir_mapping *m, uint64_t *cells, uint32_t count)
+static int64_t first_index(const struct weir_mapping *m)
+{
+    return wr_formula_index(m, ldexp(1, OCTAVE_FIRST));
+}
+
+uint32_t wr_log_table_bounds(const struct weir_mapping *m)
+{
+    const int64_t last = wr_formula_index(m, ldexp(1, OCTAVE_FIRST + (int)OCTAVES));
+    return (uint32_t)(last - first_index(m)) + 2; /* the upper bound of that one too */
+}
+
+void wr_log_table_fill(struct weir_mapping *m, uint64_t *cells, uint32_t cell_count,
+                       uint32_t bound_count)
 {
     const uint32_t shift = (uint32_t)(52 - cell_bits(m));
     const uint64_t first = wr_mapping_bits(ldexp(1, OCTAVE_FIRST)) >> shift;
-    int64_t index = wr_formula_index(m, ldexp(1, OCTAVE_FIRST));
-    uint64_t next = wr_mapping_bits(wr_formula_bound(m, index + 1));
-    m->index_first = (int32_t)index;
-    for (uint32_t i = 0; i < count; i++) {
+    double *const bounds = (double *)(cells + cell_count);
+    m->index_first = (int32_t)first_index(m);
+    for (uint32_t i = 0; i < bound_count; i++)
+        bounds[i] = wr_formula_bound(m, (int64_t)m->index_first + i);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < cell_count; i++) {
         const uint64_t cell = first + i;
         const uint64_t start = cell << shift;
         const uint64_t end = (cell + 1) << shift;
-        while (next <= start) {
-            index++;
-            next = wr_mapping_bits(wr_formula_bound(m, index + 1));
-        }
+        while (wr_mapping_bits(bounds[at + 1]) <= start)
+            at++;
+        const uint64_t next = wr_mapping_bits(bounds[at + 1]);
         const uint64_t carry = next < end ? end - next : 0;
-        cells[i] = (((uint64_t)(index - m->index_first) - cell) << shift) + carry;
+        cells[i] = (((uint64_t)at - cell) << shift) + carry;
     }
     m->cells = cells;
     m->cell_first = first;
-    m->cell_count = count;
+    m->cell_count = cell_count;
     m->cell_shift = shift;
+    m->bounds = bounds;
+    m->bound_count = bound_count;
 }

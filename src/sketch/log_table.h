@@ -13,6 +13,9 @@
 
 /* Cells that a table for m takes; 0: so fine that it has none. m is initialised. */
 uint32_t wr_log_table_cells(const struct weir_mapping *m);
-/* Fill as many cells, and m's fields about them. */
-void wr_log_table_fill(struct weir_mapping *m, uint64_t *cells, uint32_t count);
+/* Bounds that lie in it, with one more on either side; it has cells. */
+uint32_t wr_log_table_bounds(const struct weir_mapping *m);
+/* Fill as many cells, as many bounds behind them, and m's fields about both. */
+void wr_log_table_fill(struct weir_mapping *m, uint64_t *cells, uint32_t cell_count,
+                       uint32_t bound_count);
 #endif

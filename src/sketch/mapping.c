@@ -3,7 +3,7 @@
  * mapping: making one, and the way back from an index. See mapping.h, formula.h.
  *
  * Threads: any; a mapping is written before it is handed out, and after that only its count of
- * holders is. Memory: one block: the struct, then its table.
+ * holders is. Memory: one block: the struct, then its table and the bounds.
  */
 #include "sketch/mapping.h"
 
@@ -12,7 +12,6 @@
 
 #include <float.h>
 
-extern const double wr_mapping_values[WR_MAPPING_SUB];
 extern const uint64_t wr_exp2_mantissas[256];
 
 #include "sketch/bounds.inc"
@@ -68,7 +67,8 @@ static int make(const struct weir_alloc *alloc, struct weir_mapping *from, enum 
         return r;
     const struct weir_alloc a = wr_alloc_or_default(alloc);
     const uint32_t cells = table == TABLE_FULL ? wr_log_table_cells(from) : 0;
-    const size_t bytes = sizeof *from + cells * sizeof(uint64_t);
+    const uint32_t bounds = cells ? wr_log_table_bounds(from) : 0;
+    const size_t bytes = sizeof *from + cells * sizeof(uint64_t) + bounds * sizeof(double);
     struct weir_mapping *const m = wr_alloc(&a, bytes);
     if (!m)
         return WEIR_ENOMEM;
@@ -77,7 +77,7 @@ static int make(const struct weir_alloc *alloc, struct weir_mapping *from, enum 
     m->bytes = bytes;
     atomic_init(&m->refs, 1);
     if (cells)
-        wr_log_table_fill(m, (uint64_t *)(m + 1), cells);
+        wr_log_table_fill(m, (uint64_t *)(m + 1), cells, bounds);
     *ret_mapping = m;
     return WEIR_OK;
 }
@@ -226,22 +226,24 @@ static double base2_lower(int32_t scale, int32_t index)
     return wr_exp2(octave, (uint64_t)fine << (64 - WR_MAPPING_FINE_SCALE));
 }
 
-double weir_mapping_lower(const struct weir_mapping *m, int32_t index)
+double wr_mapping_lower_slow(const struct weir_mapping *m, int32_t index)
 {
     if (m->kind == WEIR_MAPPING_BASE2)
         return base2_lower(m->scale, index);
     return wr_formula_bound(m, index);
 }
 
+double wr_mapping_value_slow(const struct weir_mapping *m, int32_t index)
+{
+    return fmin(wr_mapping_lower_slow(m, index) * (1 + m->accuracy), DBL_MAX);
+}
+
+double weir_mapping_lower(const struct weir_mapping *m, int32_t index)
+{
+    return wr_mapping_lower(m, index);
+}
+
 double weir_mapping_value(const struct weir_mapping *m, int32_t index)
 {
-    if (m == &wr_mapping_default && index >= WR_MAPPING_VALUE_MIN &&
-        index <= WR_MAPPING_VALUE_MAX) {
-        const uint32_t biased = (uint32_t)(index - WR_MAPPING_VALUE_MIN);
-        const uint64_t bits = (uint64_t)(biased / WR_MAPPING_SUB + 1) << 52;
-        double octave;
-        memcpy(&octave, &bits, sizeof octave);
-        return wr_mapping_values[biased % WR_MAPPING_SUB] * octave;
-    }
-    return fmin(weir_mapping_lower(m, index) * (1 + m->accuracy), DBL_MAX);
+    return wr_mapping_value(m, index);
 }

@@ -27,8 +27,10 @@
  *     (index at the start - first - cell) << s  +  (2^s - (the bound inside - the start))
  *
  * and (bits + entry) >> s is index - first. Bins include their lower bound. See log_table.c. What
- * the table does not cover, and a mapping without one, take the way of formula.h.
+ * the table does not cover, and a mapping without one, take the way of formula.h. The bounds that
+ * the table was made of lie behind it, so that the way back is one load as well.
  */
+#include <float.h>
 #include <stdatomic.h>
 #include <weir/mapping.h>
 #include "base/alloc.h"
@@ -57,6 +59,8 @@
 /* What wr_mapping_index_many says of a value that has no bin. No bin has this number. */
 #define WR_MAPPING_NO_BIN INT32_MIN
 
+/* Answers of the bins of the octave of 1, scale 6. */
+extern WR_HIDDEN const double wr_mapping_values[WR_MAPPING_SUB];
 extern WR_HIDDEN const uint64_t wr_mapping_value_cells[1 << WR_MAPPING_CELL_BITS];
 extern WR_HIDDEN const uint64_t wr_mapping_ns_cells[1 << WR_MAPPING_CELL_BITS];
 extern WR_HIDDEN const uint64_t wr_mapping_fine_value_cells[1 << WR_MAPPING_FINE_CELL_BITS];
@@ -71,6 +75,8 @@ struct weir_mapping {
     uint32_t cell_count;
     int32_t index_first; /* what entries count from */
     uint32_t cell_shift;
+    uint32_t bound_count;
+    const double *bounds;  /* of index_first and on: behind the cells; none without a table */
     int32_t mantissa_bits; /* LINEAR that is the top bits of the mantissa: how many; else -1 */
     double gamma;
     double offset;
@@ -164,6 +170,37 @@ WR_INLINE int32_t wr_mapping_index_duration(const struct weir_mapping *m, int64_
                                   (uint32_t)(WR_MAPPING_FINE_SCALE - m->scale));
     }
     return wr_mapping_index(m, (double)duration_ns);
+}
+
+/* As weir_mapping_lower and weir_mapping_value, for what neither lies in a table nor is the
+ * default's. */
+double wr_mapping_lower_slow(const struct weir_mapping *m, int32_t index);
+double wr_mapping_value_slow(const struct weir_mapping *m, int32_t index);
+
+/* The lower bound of a bin. */
+WR_INLINE double wr_mapping_lower(const struct weir_mapping *m, int32_t index)
+{
+    const uint32_t at = (uint32_t)index - (uint32_t)m->index_first;
+    return WR_LIKELY(at < m->bound_count) ? m->bounds[at] : wr_mapping_lower_slow(m, index);
+}
+
+/* What a bin answers. */
+WR_INLINE double wr_mapping_value(const struct weir_mapping *m, int32_t index)
+{
+    const uint32_t biased = (uint32_t)index - (uint32_t)WR_MAPPING_VALUE_MIN;
+    if (m == &wr_mapping_default &&
+        biased <= (uint32_t)(WR_MAPPING_VALUE_MAX - WR_MAPPING_VALUE_MIN)) {
+        const uint64_t bits = (uint64_t)(biased / WR_MAPPING_SUB + 1) << 52;
+        double octave;
+        memcpy(&octave, &bits, sizeof octave);
+        return wr_mapping_values[biased % WR_MAPPING_SUB] * octave;
+    }
+    const uint32_t at = (uint32_t)index - (uint32_t)m->index_first;
+    if (at < m->bound_count) {
+        const double v = m->bounds[at] * (1 + m->accuracy);
+        return v < DBL_MAX ? v : DBL_MAX;
+    }
+    return wr_mapping_value_slow(m, index);
 }
 
 /* The bins of the magnitudes of n values; WR_MAPPING_NO_BIN for zeros (up to WR_MAPPING_ZERO_MAX),

@@ -8,22 +8,9 @@
 
 #include <math.h>
 
-/* Nanoseconds that are binned as such are answered in seconds. */
-static double to_answer(const struct weir_sketch *sk, double v)
-{
-    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
-               ? v / 1e9
-               : v;
-}
-
-double wr_view_value(const struct weir_sketch *sk, int32_t index)
-{
-    return to_answer(sk, weir_mapping_value(wr_sketch_mapping(sk), index));
-}
-
 double wr_view_lower(const struct weir_sketch *sk, int32_t index)
 {
-    return to_answer(sk, weir_mapping_lower(wr_sketch_mapping(sk), index));
+    return wr_view_answer(sk, wr_mapping_lower(wr_sketch_mapping(sk), index));
 }
 
 double wr_view_upper(const struct weir_sketch *sk, int32_t index)

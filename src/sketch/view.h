@@ -111,10 +111,21 @@ bool wr_view_floor(const struct weir_sketch *sk, enum wr_sign sign, int32_t *ret
 /* Extremes of a sketch that is not empty. */
 double wr_view_min(const struct weir_sketch *sk);
 double wr_view_max(const struct weir_sketch *sk);
+/* A value of the mapping's in the unit of answers: nanoseconds that are binned as such are answered
+ * in seconds. */
+WR_INLINE double wr_view_answer(const struct weir_sketch *sk, double v)
+{
+    return wr_sketch_grid(sk) == WEIR_GRID_NS && wr_sketch_mapping(sk)->kind != WEIR_MAPPING_BASE2
+               ? v / 1e9
+               : v;
+}
 /* The bounds, and the answer, of a bin of positive values. */
 double wr_view_lower(const struct weir_sketch *sk, int32_t index);
 double wr_view_upper(const struct weir_sketch *sk, int32_t index);
-double wr_view_value(const struct weir_sketch *sk, int32_t index);
+WR_INLINE double wr_view_value(const struct weir_sketch *sk, int32_t index)
+{
+    return wr_view_answer(sk, wr_mapping_value(wr_sketch_mapping(sk), index));
+}
 /* How far the answer of a bin may be from what is in it, relatively, collapse apart. */
 double wr_view_error(const struct weir_sketch *sk);
 /* The bin of v, in the unit of answers and between the extremes. */

@@ -4,12 +4,14 @@
  * hold in every batch, what all batches say is what went in, and the same operations give the
  * same batches.
  *
- * Input: 2 bytes options, a wall time, then operations.
+ * Input: 3 bytes options, a wall time, then operations.
  */
 #include "fuzz.h"
+#include "wire/mp_read.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <weir/payload.h>
 #include <weir/sketch.h>
 #include <weir/stats.h>
 
@@ -19,6 +21,7 @@ static const int64_t second = 1000000000;
 
 struct world {
     struct weir_stats *stats;
+    struct weir_payload *payload;
     struct weir_producer *p[PRODUCERS];
     uint64_t open[PRODUCERS];  /* spans of the open trace */
     uint64_t ended[PRODUCERS]; /* spans behind a trace_end, not committed */
@@ -109,6 +112,20 @@ static void see_batch(struct world *w, const struct weir_batch *b, struct weir_b
     FZ_CHECK(hits == c->rows_weight);
 }
 
+/* A body of it is whole MessagePack, whatever was in the fields; there may be no memory for one. */
+static void see_body(struct world *w, const struct weir_batch *b, size_t rows)
+{
+    struct weir_bytes body;
+    const int r = weir_payload_encode(w->payload, b, w->wall, &body);
+    if (r != WEIR_OK) {
+        FZ_CHECK(r == WEIR_ENOMEM || (r == WEIR_EEMPTY && rows == 0));
+        return;
+    }
+    struct wr_mp m = wr_mp_init(body.ptr, body.len);
+    FZ_CHECK(wr_mp_skip(&m, m.begin, 8) == m.end);
+    w->digest = fz_digest(w->digest, body.ptr, body.len);
+}
+
 static void add_counts(struct weir_window_counts *sum, const struct weir_window_counts *c)
 {
     sum->received += c->received;
@@ -134,6 +151,7 @@ static void op_take(struct world *w)
     for (struct weir_batch *b; (b = weir_stats_take_batch(w->stats)) != NULL;) {
         struct weir_batch_info info;
         see_batch(w, b, &info);
+        see_body(w, b, info.rows);
         FZ_CHECK(!(info.flags & WEIR_BATCH_OPEN));
         add_counts(&w->sum, &info.counts);
         w->batches++;
@@ -432,11 +450,14 @@ static void start(struct world *w, struct fz_in *in)
 {
     const uint8_t shape = fz_u8(in);
     const uint8_t more = fz_u8(in);
+    const uint8_t client = fz_u8(in); /* 0: what there was before */
     static const char *const dimensions[] = {"region,zone"};
     const struct weir_stats_opts o = {
         .struct_size = sizeof o,
         .alloc = {heap_fn, w},
-        .profile = shape & 1,
+        .profile = client & 1 ? WEIR_PROFILE_CLIENT : shape & 1,
+        .flags = client >> 1 & 15,
+        .limits = {[WEIR_LIMIT_RESOURCE] = client >> 5, [WEIR_LIMIT_SERVICE] = client >> 6},
         .late = (uint32_t)(shape >> 1 & 3) % 3,
         .window_for_ns = shape & 8 ? second : 0,
         .lateness_for_ns = shape & 16 ? -1 : (int64_t)(shape >> 5) * 7 * second,
@@ -450,6 +471,7 @@ static void start(struct world *w, struct fz_in *in)
     w->refuse_after = SIZE_MAX;
     w->digest = FZ_DIGEST_EMPTY;
     FZ_CHECK(weir_stats_new(&o, &w->stats) == WEIR_OK);
+    FZ_CHECK(weir_payload_new(w->stats, NULL, &w->payload) == WEIR_OK);
     FZ_CHECK(weir_producer_new(w->stats, 4096, WEIR_PRODUCER_OWNER, &w->p[0]) == WEIR_OK);
     FZ_CHECK(weir_producer_new(w->stats, 4096, 0, &w->p[1]) == WEIR_OK);
     w->wall = INT64_C(1800000000) * second;
@@ -476,6 +498,7 @@ static uint64_t run(struct fz_in in)
     expect_totals(w);
     for (size_t i = 0; i < HELD_MAX; i++)
         weir_batch_release(w->held[i]);
+    weir_payload_free(w->payload);
     weir_stats_free(w->stats);
     FZ_CHECK(w->live_bytes == 0);
     const uint64_t digest = w->digest;

@@ -2,6 +2,8 @@
 /* codec: what holds for all encodings of the DDSketch family: mappings, units, statistics, counts.
  */
 #include "codec/codec.h"
+#include "codec/dd_compact.h"
+#include "codec/dd_proto.h"
 #include "support.h"
 
 #include <float.h>
@@ -42,6 +44,89 @@ TEST(names_are_those_of_the_header_and_no_others)
     T_EQ_STR(weir_codec_name(WEIR_CODEC_DD_COMPACT), "dd_compact");
     T_EQ_STR(weir_codec_name(WEIR_CODEC_DOGSKETCH), "dogsketch");
     T_TRUE(weir_codec_name(UINT32_MAX) == NULL);
+}
+
+TEST(counts_are_the_same_doubles_with_and_without_vectors)
+{
+    enum { COUNTS = UINT16_MAX + 1 };
+    uint16_t *const counts = malloc(COUNTS * sizeof *counts);
+    for (size_t i = 0; i < COUNTS; i++)
+        counts[i] = (uint16_t)i;
+    /* every length around those of a vector, and every count */
+    static const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 23, COUNTS};
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        const size_t n = lengths[k];
+        const uint16_t *const from = counts + COUNTS - n;
+        uint8_t *const got = malloc(8 * n + 1);
+        uint8_t *const scalar = malloc(8 * n + 1);
+        got[8 * n] = 0xa5;
+        wr_dd_proto_put_counts(got, from, n);
+        wr_dd_proto_put_counts_scalar(scalar, from, n);
+        T_EQ_BYTES(got, 8 * n, scalar, 8 * n);
+        T_EQ_U64(got[8 * n], 0xa5);
+        for (size_t i = 0; i < n; i++) {
+            const double want = from[i];
+            uint64_t bits;
+            memcpy(&bits, &want, sizeof bits);
+            T_EQ_U64(wr_load64le(got + 8 * i), bits);
+        }
+        free(got);
+        free(scalar);
+    }
+    free(counts);
+}
+
+/* Bins of a density and of counts that differ from one sketch to the next. */
+static struct weir_sketch *some_bins(struct t_rng *rng)
+{
+    struct weir_sketch *const sk = t_sketch_of(NULL, 0);
+    const bool listed = t_below(rng, 3) == 0; /* samples of weight one, some side by side */
+    const uint64_t bins = 1 + t_below(rng, listed ? 100 : 700);
+    const uint64_t spacing = 1 + t_below(rng, 9);
+    const uint64_t most = listed            ? 1
+                          : t_below(rng, 4) ? 1 + t_below(rng, 5)
+                                            : 1 + t_below(rng, 20000);
+    int32_t index = (int32_t)t_below(rng, 400) - 200;
+    for (uint64_t i = 0; i < bins && index < 1800; i++) {
+        const double v = weir_mapping_value(weir_sketch_mapping(sk), index);
+        T_OK(weir_sketch_add(sk, listed || t_below(rng, 8) ? v : -v,
+                             (1 + t_below(rng, most)) * (uint64_t)WEIR_WEIGHT_ONE));
+        if (listed && t_below(rng, 3) == 0)
+            continue; /* the same bin again */
+        index += 1 + (int32_t)t_below(rng, spacing);
+        if (!t_below(rng, 60))
+            index += (int32_t)t_below(rng, 200); /* deltas of two bytes */
+    }
+    return sk;
+}
+
+static size_t compact_by(enum wr_compact_way way, uint32_t flags, const struct weir_sketch *sk,
+                         uint8_t *dst, size_t cap)
+{
+    const struct weir_codec_opts opts = with_flags(flags);
+    struct wr_codec_out out = {.at = dst, .end = dst + cap};
+    T_OK(wr_dd_compact_encode_by(way, &opts, sk, &out));
+    return out.full ? 0 : (size_t)(out.at - dst);
+}
+
+TEST(gathered_counts_take_the_same_compact_bytes_as_any_weights)
+{
+    enum { CAP = 1 << 16 };
+    struct t_rng rng = t_rng(t_seed());
+    uint8_t *const any = malloc(CAP);
+    for (int n = 0; n < 1500; n++) {
+        struct weir_sketch *const sk = some_bins(&rng);
+        const uint32_t flags = n % 3 ? 0 : WEIR_CODEC_ONE_BLOCK;
+        const size_t bytes = compact_by(WR_COMPACT_ANY, flags, sk, any, CAP);
+        T_TRUE(bytes > 0);
+        uint8_t *const exact = malloc(bytes); /* a byte behind it is found by ASan */
+        T_EQ_U64(compact_by(WR_COMPACT_GATHERED, flags, sk, exact, bytes), bytes);
+        T_EQ_BYTES(exact, bytes, any, bytes);
+        T_EQ_U64(compact_by(WR_COMPACT_GATHERED, flags, sk, exact, bytes - 1), 0);
+        free(exact);
+        weir_sketch_free(sk);
+    }
+    free(any);
 }
 
 TEST(an_unknown_codec_and_a_sketch_of_nanoseconds_are_refused)

@@ -253,6 +253,28 @@ TEST(the_table_and_the_formula_give_the_same_bin)
     }
 }
 
+TEST(bounds_and_answers_of_the_table_have_the_bits_of_the_formula)
+{
+    for (size_t k = 0; k < MADE; k++) {
+        struct weir_mapping *const m = make_named(made[k].name);
+        struct weir_mapping *bare;
+        T_OK(wr_mapping_read_only(NULL, m->kind, m->gamma, m->offset, &bare));
+        T_TRUE(m->bound_count > 94 && !bare->bound_count);
+        /* they reach over the values that the table is for */
+        T_TRUE(m->bounds[0] <= 0x1p-30 && m->bounds[m->bound_count - 1] >= 0x1p64);
+        const int64_t beyond = 8; /* of the table, on either side */
+        for (int64_t i = -beyond; i < m->bound_count + beyond; i++) {
+            const int32_t index = (int32_t)(m->index_first + i);
+            T_EQ_U64(wr_mapping_bits(weir_mapping_lower(m, index)),
+                     wr_mapping_bits(weir_mapping_lower(bare, index)));
+            T_EQ_U64(wr_mapping_bits(weir_mapping_value(m, index)),
+                     wr_mapping_bits(weir_mapping_value(bare, index)));
+        }
+        weir_mapping_unref(bare);
+        weir_mapping_unref(m);
+    }
+}
+
 /* Magnitudes of any exponent, and everything that has no bin, in every lane. */
 static double some_value(struct t_rng *rng, const struct weir_mapping *m)
 {

@@ -534,3 +534,57 @@ TEST(C12_an_endpoint_is_inferred_only_by_option_with_a_method_and_without_a_rout
         }
     }
 }
+
+/* Five spans of as many services, each its own row. */
+static void five_services(struct fixture *f, int from)
+{
+    for (int i = from; i < from + 5; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "service%d", i);
+        const struct weir_span s = f_span(name, "r", f->now, 100);
+        f_publish(f, &s, 1);
+    }
+}
+
+TEST(after_a_report_newcomers_have_the_places_of_those_that_were_sent)
+{
+    struct fixture f;
+    struct weir_stats_opts o = client_opts(&f);
+    o.max_keys = 5;
+    f_open(&f, &o);
+    for (int turn = 0; turn < 3; turn++) {
+        five_services(&f, turn * 5);
+        f_seal(&f);
+        struct weir_batch_info info;
+        struct weir_batch *const b = f_take(&f, &info);
+        T_EQ_U64(info.rows, 5);
+        T_EQ_U64(info.counts.overflow, 0);
+        weir_batch_release(b);
+    }
+    T_EQ_U64(health(&f).keys, 5);
+    f_close(&f);
+}
+
+TEST(J5_what_is_cleared_is_in_no_later_window)
+{
+    struct fixture f;
+    const struct weir_stats_opts o = client_opts(&f);
+    f_open(&f, &o);
+    five_services(&f, 0);
+    struct weir_signal_node clear = {.kind = WEIR_SIGNAL_CLEAR};
+    weir_stats_signal(f.st, &clear);
+    f_poll(&f);
+    struct weir_batch_info info;
+    struct weir_batch *b = f_take(&f, &info);
+    T_EQ_U64(info.rows, 0);
+    T_EQ_U64(info.counts.dropped[WEIR_DROP_CLEARED], 5);
+    weir_batch_release(b);
+    const struct weir_span marker = f_span("marker", "r", f.now, 100);
+    f_publish(&f, &marker, 1);
+    f_seal(&f);
+    b = f_take(&f, &info);
+    T_EQ_U64(info.rows, 1);
+    T_TRUE(f_has(b, 0, "service_name", "marker"));
+    weir_batch_release(b);
+    f_close(&f);
+}
