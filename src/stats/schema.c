@@ -319,7 +319,7 @@ static struct weir_bytes kind_label(const struct wr_schema *schema, struct weir_
 void wr_schema_fields(const struct wr_schema *schema, const char *key, size_t key_bytes,
                       struct weir_bytes fields[WR_FIELDS_MAX])
 {
-    WR_ASSERT(key_bytes >= 8);
+    WR_ASSERT(key_bytes >= 8 && schema->fields >= WR_FIELD_FIXED);
     const uint64_t present = wr_load64le(key);
     size_t at = 8;
     for (size_t i = 0; i < schema->fields; i++) {
