@@ -143,7 +143,7 @@ static bool set_value(enum option_kind kind, const char *value, struct sketch_op
         return read_u32(value, 2, 32768, &opts->limit);
     case OPTION_TO:
         opts->encode = true;
-        return cli_sketch_codec(value, &opts->codec);
+        return cli_sketch_codec(value, &opts->codec) && opts->codec != WEIR_CODEC_OTLP_HISTOGRAM;
     case OPTION_HEX:
         opts->hex = true;
         return true;
@@ -219,8 +219,10 @@ void cli_sketch_opts_help(FILE *to)
                 to);
     cli_flags_help(&flags, 19, to);
     (void)fputs("\nEncodings:", to);
-    for (uint32_t codec = 0; weir_codec_name(codec); codec++)
-        (void)fprintf(to, " %s", weir_codec_name(codec));
+    for (uint32_t codec = 0; weir_codec_name(codec); codec++) {
+        if (codec != WEIR_CODEC_OTLP_HISTOGRAM) /* it is only read */
+            (void)fprintf(to, " %s", weir_codec_name(codec));
+    }
     (void)fputs("\n\nExit status: 0, 1 when the input cannot be read or a line of it was refused,\n"
                 "2 when the line is wrong.\n",
                 to);

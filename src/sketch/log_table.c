@@ -48,7 +48,7 @@ void wr_log_table_fill(struct weir_mapping *m, uint64_t *cells, uint32_t cell_co
 {
     const uint32_t shift = (uint32_t)(52 - cell_bits(m));
     const uint64_t first = wr_mapping_bits(ldexp(1, OCTAVE_FIRST)) >> shift;
-    double *const bounds = (double *)(cells + cell_count);
+    double *const bounds = (void *)(cells + cell_count);
     m->index_first = (int32_t)first_index(m);
     for (uint32_t i = 0; i < bound_count; i++)
         bounds[i] = wr_formula_bound(m, (int64_t)m->index_first + i);

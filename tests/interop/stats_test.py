@@ -5,7 +5,7 @@ Spans of many shapes go as one v0.4 body to PROGRAM (stats.c), which counts them
   trace-agent  the trace-agent's own package decodes it: each field, count and quantile is what the spans say
   libdatadog   its concentrator, given the same spans, has the same rows but for the differences named here
   test-agent   Datadog's test agent takes it and holds what was sent
-Packages come from the Go module proxy, crates.io and PyPI, once, into build/; a peer that cannot be had skips the test.
+Packages come from the Go, Rust and Python registries, once, into build/; a peer that cannot be had skips the test.
 """
 import json
 import math

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers of the bench `sketch` from crates.io: sketches-ddsketch, libdd-ddsketch, tdigest and the
+//! Peers of the bench `sketch` (Rust crates): sketches-ddsketch, libdd-ddsketch, tdigest and the
 //! KLL sketch of datasketches.
 //!
 //!   sketches_rust KIND DIR   reads names of cases, a line each, and answers each by a line of JSON
