@@ -176,7 +176,7 @@ const struct wr_top *wr_newcomers_top(const struct wr_newcomers *n, size_t rank)
         size_t above = 0; /* larger, or as large and earlier */
         for (size_t k = 0; k < n->top_count; k++)
             above += n->top[k].weight > n->top[i].weight ||
-                     (n->top[k].weight == n->top[i].weight && k < i);
+                     (k < i && n->top[k].weight == n->top[i].weight);
         if (above == rank)
             return &n->top[i];
     }
