@@ -321,8 +321,10 @@ WR_INLINE void account_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
                           uint64_t total)
 {
     sk->weight = total;
-    uint64_t high;
-    const uint64_t low = wr_mul64((uint64_t)duration_ns, weight, &high);
+    uint64_t high = (uint64_t)duration_ns >> 44;
+    uint64_t low = (uint64_t)duration_ns << 20;
+    if (weight != WEIR_WEIGHT_ONE)
+        low = wr_mul64((uint64_t)duration_ns, weight, &high);
     sk->sum.ns += (wr_uint128)high << 64 | low;
     if (duration_ns < sk->min.ns)
         sk->min.ns = duration_ns;
@@ -345,7 +347,7 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
 }
 
 /* Nothing here but the fast path is called, so that nothing has to be kept on the stack for it. */
-int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+WR_INLINE int add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
     uint64_t total;
     if (WR_UNLIKELY(duration_ns <= 0 || wr_sketch_mapping(sk) != &wr_mapping_default ||
@@ -354,6 +356,19 @@ int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weigh
         return add_ns_slow(sk, duration_ns, weight);
     account_ns(sk, duration_ns, weight, total);
     return WEIR_OK;
+}
+
+static WR_NOINLINE int add_ns_weighted(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+{
+    return add_ns(sk, duration_ns, weight);
+}
+
+/* Most weigh one: shifts then stand for products, and nothing is left to ask of the weight. */
+int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+{
+    if (WR_UNLIKELY(weight != WEIR_WEIGHT_ONE))
+        return add_ns_weighted(sk, duration_ns, weight);
+    return add_ns(sk, duration_ns, WEIR_WEIGHT_ONE);
 }
 
 int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
@@ -387,13 +402,12 @@ int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t wei
     return wr_sketch_add_ns(sk, duration_ns, weight ? weight : WEIR_WEIGHT_ONE);
 }
 
-/* v and the rest of what it stands for. Past DBL_MAX the sum stays there: never infinite, so never
- * NaN. */
-WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
+/* Past DBL_MAX the sum stays there: never infinite, so never NaN. */
+WR_INLINE void sum_add(struct weir_sketch *sk, double v)
 {
     const double sum = sk->sum.value.sum;
     const double next = sum + v;
-    if (WR_UNLIKELY(!(fabs(next) <= DBL_MAX))) {
+    if (WR_UNLIKELY(fabs(next) > DBL_MAX)) {
         sk->sum.value.sum = next > 0 ? DBL_MAX : -DBL_MAX;
         sk->sum.value.rest = 0;
         return;
@@ -402,7 +416,7 @@ WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
     const double part = next - sum;
     const double lost = (sum - (next - part)) + (v - part);
     sk->sum.value.sum = next;
-    sk->sum.value.rest = (sk->sum.value.rest + rest) + lost;
+    sk->sum.value.rest += lost;
 }
 
 /* value * weight, within DBL_MAX. */
@@ -418,7 +432,7 @@ WR_INLINE double weighted(double value, uint64_t weight)
 WR_INLINE void account_value(struct weir_sketch *sk, double value, uint64_t weight, uint64_t total)
 {
     sk->weight = total;
-    sum_add(sk, weighted(value, weight), 0);
+    sum_add(sk, weighted(value, weight));
     if (value < sk->min.value)
         sk->min.value = value;
     if (value > sk->max.value)
@@ -447,35 +461,44 @@ static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t w
     return r;
 }
 
-/* A mapping of its own. */
-static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
+/* As for durations above: each is compiled for one way to find a bin. */
+WR_INLINE int add_by(enum wr_way way, struct weir_sketch *sk, double value, uint64_t weight)
 {
+    const struct wr_kind_head *const head = sk->of.head;
     uint64_t total;
-    if (WR_UNLIKELY(!wr_is_positive(wr_mapping_bits(value)) ||
-                    wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
-                    __builtin_add_overflow(sk->weight, weight, &total)))
-        return add_slow(sk, value, weight);
-    if (WR_UNLIKELY(
-            !wr_sketch_try_count(sk, wr_mapping_index(wr_sketch_mapping(sk), value), weight)))
+    int32_t index;
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
+                    !wr_index_by(way, head->mapping, value, &index) ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, index, weight)))
         return add_slow(sk, value, weight);
     account_value(sk, value, weight, total);
     return WEIR_OK;
 }
 
+static WR_NOINLINE int add_any(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    return add_by(WR_WAY_ANY, sk, value, weight);
+}
+
+static WR_NOINLINE int add_table(struct weir_sketch *sk, double value)
+{
+    return add_by(WR_WAY_TABLE, sk, value, WEIR_WEIGHT_ONE);
+}
+
 int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
 {
-    const struct wr_kind_head *const head = sk->of.head;
-    uint64_t total;
-    if (!weight)
-        weight = WEIR_WEIGHT_ONE;
-    if (head->mapping != &wr_mapping_default)
-        return add_mapped(sk, value, weight);
-    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE || !wr_is_positive(wr_mapping_bits(value)) ||
-                    __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
-        return add_slow(sk, value, weight);
-    account_value(sk, value, weight, total);
-    return WEIR_OK;
+    if (WR_UNLIKELY(weight && weight != WEIR_WEIGHT_ONE))
+        return add_any(sk, value, weight);
+    switch (wr_way_of(wr_sketch_mapping(sk))) {
+    case WR_WAY_DEFAULT:
+        return add_by(WR_WAY_DEFAULT, sk, value, WEIR_WEIGHT_ONE);
+    case WR_WAY_TABLE:
+        return add_table(sk, value);
+    case WR_WAY_ANY:
+        break;
+    }
+    return add_any(sk, value, WEIR_WEIGHT_ONE);
 }
 
 static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
@@ -488,7 +511,8 @@ static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
             dst->max.ns = src->max.ns;
         return;
     }
-    sum_add(dst, src->sum.value.sum, src->sum.value.rest);
+    dst->sum.value.rest += src->sum.value.rest;
+    sum_add(dst, src->sum.value.sum);
     if (src->min.value < dst->min.value)
         dst->min.value = src->min.value;
     if (src->max.value > dst->max.value)
