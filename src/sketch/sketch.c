@@ -229,32 +229,30 @@ void wr_sketch_put(struct weir_sketch *sk, const struct wr_store *st)
         (uint8_t)(st->width | (st->shift ? 0 : WR_SK_FINE) | (st->collapsed ? WR_SK_COLLAPSED : 0));
 }
 
-static void clear_list(struct weir_sketch *sk)
-{
-    if (sk->cap)
-        memset(sk->bins, 0, (size_t)sk->cap * 2);
-    sk->cap = 0;
-}
+/* The bytes of the block that may be other than 0: from where on, how many. */
+struct dirt {
+    size_t from;
+    size_t n;
+};
 
-static void clear_counters(struct weir_sketch *sk)
+static WR_NOINLINE struct dirt dirt_between_extremes(const struct weir_sketch *sk)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
-    struct wr_store st = wr_sketch_take(sk);
+    const struct wr_store st = wr_sketch_take(sk);
     int32_t lo;
     int32_t hi;
-    if (!wr_sketch_pos_range(sk, &st, &lo, &hi)) {
-        lo = 0;
-        hi = -1;
-    }
-    wr_store_clear(&st, kind, lo, hi);
-    wr_sketch_put(sk, &st);
-    if (kind->head.max_bins >= WR_LIST_SPAN) {
-        sk->flags |= WR_SK_LIST;
-        sk->cap = 0;
-    }
+    if (!sk->cap || !wr_sketch_pos_range(sk, &st, &lo, &hi))
+        return (struct dirt){0, 0};
+    const int32_t last = st.base + (int32_t)(st.cap - 1);
+    lo = lo > st.base ? lo : st.base;
+    hi = hi < last ? hi : last;
+    if (lo > hi)
+        return (struct dirt){0, 0};
+    const size_t from = (uint32_t)lo - (uint32_t)st.base;
+    const size_t n = (uint32_t)hi - (uint32_t)lo + (size_t)1;
+    return (struct dirt){from << st.width, n << st.width};
 }
 
-static void clear_rest(struct weir_sketch *sk)
+static WR_NOINLINE void clear_rest(struct weir_sketch *sk)
 {
     struct wr_rest *const rest = sk->of.rest;
     int32_t lo;
@@ -268,15 +266,28 @@ static void clear_rest(struct weir_sketch *sk)
     rest->error = 0;
 }
 
+/* Up to here zeroing a whole block takes less than finding out what of it is used. */
+#define CLEAR_WHOLE 1024u
+
+/* The block comes last: nothing then waits for it. */
 void weir_sketch_clear(struct weir_sketch *sk)
 {
+    const uint32_t most = sk->of.head->max_bins;
+    const uint32_t bytes = wr_store_bytes(sk->size);
+    struct dirt dirt = {0, bytes};
     if (sk->flags & WR_SK_LIST)
-        clear_list(sk);
-    else
-        clear_counters(sk);
-    if (sk->flags & WR_SK_REST)
+        dirt.n = (size_t)sk->cap * 2;
+    else if (bytes > CLEAR_WHOLE)
+        dirt = dirt_between_extremes(sk);
+    if (WR_UNLIKELY(sk->flags & WR_SK_REST))
         clear_rest(sk);
+    const bool list = most >= WR_LIST_SPAN;
+    sk->base = 0;
+    sk->cap = (uint16_t)(list ? 0 : bytes < most ? bytes : most);
+    sk->flags = (uint8_t)((sk->flags & WR_SK_REST) | (list ? WR_SK_LIST : 0));
     reset(sk);
+    if (dirt.n)
+        memset(sk->bins + dirt.from, 0, dirt.n);
 }
 
 int wr_sketch_count(struct weir_sketch *sk, int32_t index, uint64_t weight)
@@ -541,6 +552,19 @@ static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
     return r;
 }
 
+/* Counters alone, and dst's are as they must be: no need to prepare anything. */
+static bool merge_inside(struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    if ((dst->flags | src->flags) & WR_SK_LIST || src->flags & WR_SK_REST)
+        return false;
+    const struct wr_store to = wr_sketch_take(dst);
+    const struct wr_store from = wr_sketch_take(src);
+    if (!wr_store_merge_inside(&to, &from))
+        return false;
+    dst->flags |= src->flags & WR_SK_COLLAPSED;
+    return true;
+}
+
 /* Bins and zeros of src into dst. */
 static int merge_bins(struct weir_sketch *dst, const struct weir_sketch *src, uint64_t total)
 {
@@ -591,9 +615,11 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
-    const int r = merge_bins(dst, src, total);
-    if (r != WEIR_OK)
-        return r;
+    if (!merge_inside(dst, src)) {
+        const int r = merge_bins(dst, src, total);
+        if (r != WEIR_OK)
+            return r;
+    }
     dst->weight = total;
     dst->flags |= src->flags & (WR_SK_LOOSE | WR_SK_DERIVED);
     if (collapsed_elsewhere(dst, src))
