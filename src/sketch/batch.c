@@ -24,23 +24,40 @@ struct running {
     _Alignas(16) double max;
 };
 
-/* How a loop finds bins. */
-enum way { BY_DEFAULT, BY_TABLE, BY_ANY };
+/*
+ * What a loop need not ask of each value when all that the array, or the table, covers is of that
+ * kind: so small that no sum of them comes near DBL_MAX; with the default mapping also bins that
+ * only positive values have (negative ones and what is no number would be above, zeros below).
+ */
+#define PLAIN_EXPONENT 512
+static bool is_plain(const struct weir_sketch *sk, enum wr_way way)
+{
+    const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    if (!(fabs(sk->sum.value.sum) <= 0x1p900))
+        return false;
+    if (way == WR_WAY_TABLE)
+        return (m->cell_first + m->cell_count) << m->cell_shift <= (uint64_t)(1023 + PLAIN_EXPONENT)
+                                                                       << 52;
+    return way == WR_WAY_DEFAULT && sk->base >= WR_MAPPING_VALUE_MIN &&
+           sk->base <= PLAIN_EXPONENT * WR_MAPPING_SUB - (int32_t)sk->cap;
+}
 
-/* The bin of v; false: it has none, or not in that way. */
-WR_INLINE bool index_by(enum way way, const struct weir_mapping *m, double v, int32_t *ret_index)
+/* Of a mapping's table, what would else be read again after each counter is written. */
+struct cells {
+    const uint64_t *at;
+    uint64_t first;
+    uint64_t count;
+    uint32_t shift;
+    int32_t index_first;
+};
+
+WR_INLINE bool index_in(const struct cells *c, double v, int32_t *ret_index)
 {
     const uint64_t bits = wr_mapping_bits(v);
-    if (way == BY_TABLE) { /* what is negative or infinite is past every cell */
-        const uint64_t cell = (bits >> m->cell_shift) - m->cell_first;
-        if (WR_UNLIKELY(cell >= m->cell_count))
-            return false;
-        *ret_index = m->index_first + (int32_t)((bits + m->cells[cell]) >> m->cell_shift);
-        return true;
-    }
-    if (WR_UNLIKELY(!wr_is_positive(bits)))
+    const uint64_t cell = (bits >> c->shift) - c->first;
+    if (WR_UNLIKELY(cell >= c->count))
         return false;
-    *ret_index = way == BY_DEFAULT ? wr_mapping_index_value(v) : wr_mapping_index(m, v);
+    *ret_index = c->index_first + (int32_t)((bits + c->at[cell]) >> c->shift);
     return true;
 }
 
@@ -48,10 +65,12 @@ WR_INLINE bool index_by(enum way way, const struct weir_mapping *m, double v, in
  * Record values from the first on while it takes no change of shape: how many. Compiled once for
  * each width and way. Every counter stands for whole weights.
  */
-WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum way way,
+WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_way way, bool plain,
                             const double *values, size_t n, struct running *run)
 {
     const struct weir_mapping *const m = wr_sketch_mapping(sk);
+    const struct cells cells = {m->cells, m->cell_first, m->cell_count, m->cell_shift,
+                                m->index_first};
     uint8_t *const bins = sk->bins;
     const uint32_t base = (uint32_t)sk->base;
     const uint32_t cap = sk->cap;
@@ -63,21 +82,21 @@ WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum way way
     for (; i < n; i++) {
         const double v = values[i];
         int32_t index;
-        if (WR_UNLIKELY(!index_by(way, m, v, &index)))
+        if (plain && way == WR_WAY_DEFAULT)
+            index = wr_mapping_index_value(v);
+        else if (WR_UNLIKELY(plain ? !index_in(&cells, v, &index)
+                                   : !wr_index_by(way, m, v, &index)))
             break;
         const uint32_t at = (uint32_t)index - base;
-        if (WR_UNLIKELY(at >= cap))
-            break;
-        const uint64_t count = wr_counter_get(bins, (uint8_t)width, at) + 1;
         const double next = sum + v;
-        if (WR_UNLIKELY((width < 3 && count >> (8u << width)) || !(next <= DBL_MAX)))
+        if (WR_UNLIKELY(at >= cap || (!plain && !(next <= DBL_MAX)) ||
+                        !wr_counter_try_add(bins, width, at, 1)))
             break;
-        wr_counter_put(bins, (uint8_t)width, at, count);
         const double part = next - sum; /* as in sum_add */
         rest += (sum - (next - part)) + (v - part);
         sum = next;
-        min = v < min ? v : min;
-        max = v > max ? v : max;
+        min = min < v ? min : v; /* in this order it is one instruction */
+        max = max > v ? max : v;
     }
     run->sum = sum;
     run->rest = rest;
@@ -87,12 +106,17 @@ WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum way way
 }
 
 #define LOOPS(bits, width)                                                                         \
-    static WR_NOINLINE size_t count_##bits(struct weir_sketch *sk, enum way way,                   \
+    static WR_NOINLINE size_t plain_##bits(struct weir_sketch *sk, enum wr_way way,                \
                                            const double *values, size_t n, struct running *run)    \
     {                                                                                              \
-        return way == BY_DEFAULT ? count_loop(sk, width, BY_DEFAULT, values, n, run)               \
-               : way == BY_TABLE ? count_loop(sk, width, BY_TABLE, values, n, run)                 \
-                                 : count_loop(sk, width, BY_ANY, values, n, run);                  \
+        return way == WR_WAY_DEFAULT ? count_loop(sk, width, WR_WAY_DEFAULT, true, values, n, run) \
+                                     : count_loop(sk, width, WR_WAY_TABLE, true, values, n, run);  \
+    }                                                                                              \
+    static WR_NOINLINE size_t count_##bits(struct weir_sketch *sk, enum wr_way way,                \
+                                           const double *values, size_t n, struct running *run)    \
+    {                                                                                              \
+        return is_plain(sk, way) ? plain_##bits(sk, way, values, n, run)                           \
+                                 : count_loop(sk, width, WR_WAY_ANY, false, values, n, run);       \
     }
 LOOPS(8, 0)
 LOOPS(16, 1)
@@ -102,8 +126,7 @@ LOOPS(32, 2)
 /* As count_loop, with the state of sk before and after. Its total cannot overflow. */
 static size_t count_run(struct weir_sketch *sk, const double *values, size_t n)
 {
-    const struct weir_mapping *const m = wr_sketch_mapping(sk);
-    const enum way way = m == &wr_mapping_default ? BY_DEFAULT : m->cell_count ? BY_TABLE : BY_ANY;
+    const enum wr_way way = wr_way_of(wr_sketch_mapping(sk));
     struct running run = {.sum = sk->sum.value.sum,
                           .rest = sk->sum.value.rest,
                           .min = sk->min.value,

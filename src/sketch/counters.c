@@ -22,13 +22,26 @@
     X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
 #define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
 
-/* The counters from number i on, one by one. */
-WR_INLINE void add_rest(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
+/* The counters from number i on, one by one. false: a sum did not fit. */
+WR_INLINE bool add_rest(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
                         size_t i)
 {
+    uint64_t over = 0;
     for (; i < p->n; i++) {
         const uint64_t c = wr_counter_get(p->src, src_width, i) << p->scale;
-        wr_counter_put(p->dst, dst_width, i, wr_counter_get(p->dst, dst_width, i) + c);
+        const uint64_t sum = wr_counter_get(p->dst, dst_width, i) + c;
+        over |= sum;
+        wr_counter_put(p->dst, dst_width, i, sum);
+    }
+    return dst_width == 3 || !(over >> (8u << dst_width));
+}
+
+/* What was added is taken off again: sums that wrapped come back too. */
+static WR_NOINLINE void take_off(const struct wr_counters_pair *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const uint64_t c = wr_counter_get(p->src, p->src_width, i) << p->scale;
+        wr_counter_put(p->dst, p->dst_width, i, wr_counter_get(p->dst, p->dst_width, i) - c);
     }
 }
 
@@ -43,21 +56,23 @@ WR_INLINE bool fit_rest(const struct wr_counters_pair *p, uint8_t dst_width, uin
     return dst_width == 3 || !(over >> (8u << dst_width));
 }
 
-/* Counters of one width, words first. */
-WR_INLINE void add_lanes(const struct wr_counters_pair *p, uint8_t width)
+/* Counters of one width from number i on, words first. */
+WR_INLINE bool add_lanes(const struct wr_counters_pair *p, uint8_t width, size_t i)
 {
     const uint64_t tops = wr_lanes_tops(width);
     const size_t step = 8u >> width;
-    size_t i = 0;
+    uint64_t over = 0;
     for (; i + step <= p->n; i += step) {
         uint64_t a;
         uint64_t b;
         memcpy(&a, p->dst + (i << width), sizeof a);
         memcpy(&b, p->src + (i << width), sizeof b);
-        a = wr_lanes_add(a, b, tops);
-        memcpy(p->dst + (i << width), &a, sizeof a);
+        const uint64_t sum = wr_lanes_add(a, b, tops);
+        over |= wr_lanes_over(a, b, sum, tops);
+        memcpy(p->dst + (i << width), &sum, sizeof sum);
     }
-    add_rest(p, width, width, i);
+    const bool fit = add_rest(p, width, width, i);
+    return fit && (width == 3 || !over);
 }
 
 WR_INLINE bool fit_lanes(const struct wr_counters_pair *p, uint8_t width)
@@ -76,12 +91,12 @@ WR_INLINE bool fit_lanes(const struct wr_counters_pair *p, uint8_t width)
     return !over && fit_rest(p, width, width, i);
 }
 
-WR_INLINE void add_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
+WR_INLINE bool add_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
+                            size_t i)
 {
     if (dst_width == src_width && !p->scale)
-        add_lanes(p, dst_width);
-    else
-        add_rest(p, dst_width, src_width, 0);
+        return add_lanes(p, dst_width, i);
+    return add_rest(p, dst_width, src_width, i);
 }
 
 WR_INLINE bool fit_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
@@ -91,18 +106,22 @@ WR_INLINE bool fit_by_words(const struct wr_counters_pair *p, uint8_t dst_width,
     return fit_rest(p, dst_width, src_width, 0);
 }
 
-void wr_counters_add_words(const struct wr_counters_pair *p)
+bool wr_counters_add_words(const struct wr_counters_pair *p)
 {
+    bool fit = false;
     switch (WIDTHS(p->dst_width, p->src_width)) {
 #define X(d, s)                                                                                    \
     case WIDTHS(d, s):                                                                             \
-        add_by_words(p, d, s);                                                                     \
-        return;
+        fit = add_by_words(p, d, s, 0);                                                            \
+        break;
         EACH_WIDTHS(X)
 #undef X
     default: /* narrowing: no caller does */
         WR_ASSERT(false);
     }
+    if (WR_UNLIKELY(!fit))
+        take_off(p);
+    return fit;
 }
 
 bool wr_counters_fit_words(const struct wr_counters_pair *p)
@@ -166,22 +185,51 @@ AVX2 WR_INLINE __m256i lanes_fit(__m256i a, __m256i b, uint8_t width)
                         : _mm256_cmpeq_epi32(sum, _mm256_max_epu32(sum, a));
 }
 
-AVX2 WR_INLINE void add_by_avx2(const struct wr_counters_pair *p, uint8_t dst_width,
+/* Not 0 in the lanes of a where a sum wrapped; of a narrower b, only the top bit counts. */
+AVX2 WR_INLINE __m256i lanes_over(__m256i a, __m256i b, __m256i sum, uint8_t dst_width,
+                                  uint8_t src_width)
+{
+    if (dst_width == 3)
+        return _mm256_setzero_si256(); /* the total would not fit before */
+    if (src_width < dst_width)
+        return _mm256_andnot_si256(sum, a); /* b has no top bit that could be the carry's */
+    return _mm256_xor_si256(sum, dst_width == 0   ? _mm256_adds_epu8(a, b)
+                                 : dst_width == 1 ? _mm256_adds_epu16(a, b)
+                                                  : _mm256_max_epu32(sum, a));
+}
+
+/* One vector of sums from number i on; the lanes that wrapped are added to *over. */
+AVX2 WR_INLINE void add_vector(const struct wr_counters_pair *p, uint8_t dst_width,
+                               uint8_t src_width, size_t i, __m256i *over)
+{
+    __m256i *const at = (__m256i *)(void *)(p->dst + (i << dst_width));
+    const __m256i a = _mm256_loadu_si256(at);
+    const __m256i b = load_wide(p->src, dst_width, src_width, i);
+    const __m256i sum = add_wide(a, b, dst_width);
+    *over = _mm256_or_si256(*over, lanes_over(a, b, sum, dst_width, src_width));
+    _mm256_storeu_si256(at, sum);
+}
+
+AVX2 WR_INLINE bool add_by_avx2(const struct wr_counters_pair *p, uint8_t dst_width,
                                 uint8_t src_width)
 {
     const size_t lanes = 32u >> dst_width;
+    const struct wr_counters_pair q = *p; /* what is written could be *p to a compiler */
+    __m256i over = _mm256_setzero_si256();
     size_t i = 0;
-    for (; i + 2 * lanes <= p->n; i += 2 * lanes) {
-        __m256i *const low = (__m256i *)(void *)(p->dst + (i << dst_width));
-        __m256i *const high = (__m256i *)(void *)(p->dst + ((i + lanes) << dst_width));
-        const __m256i a = add_wide(_mm256_loadu_si256(low),
-                                   load_wide(p->src, dst_width, src_width, i), dst_width);
-        const __m256i b = add_wide(_mm256_loadu_si256(high),
-                                   load_wide(p->src, dst_width, src_width, i + lanes), dst_width);
-        _mm256_storeu_si256(low, a);
-        _mm256_storeu_si256(high, b);
+    for (; i + 4 * lanes <= q.n; i += 4 * lanes) {
+        add_vector(&q, dst_width, src_width, i, &over);
+        add_vector(&q, dst_width, src_width, i + lanes, &over);
+        add_vector(&q, dst_width, src_width, i + 2 * lanes, &over);
+        add_vector(&q, dst_width, src_width, i + 3 * lanes, &over);
     }
-    add_rest(p, dst_width, src_width, i);
+    for (; i + lanes <= q.n; i += lanes)
+        add_vector(&q, dst_width, src_width, i, &over);
+    const __m256i counts = src_width < dst_width
+                               ? _mm256_set1_epi64x((int64_t)wr_lanes_tops(dst_width))
+                               : _mm256_set1_epi8(-1);
+    const bool fit = add_by_words(&q, dst_width, src_width, i);
+    return fit && _mm256_testz_si256(over, counts);
 }
 
 AVX2 WR_INLINE bool fit_by_avx2(const struct wr_counters_pair *p, uint8_t dst_width,
@@ -201,18 +249,22 @@ AVX2 WR_INLINE bool fit_by_avx2(const struct wr_counters_pair *p, uint8_t dst_wi
     return _mm256_movemask_epi8(fit) == -1 && fit_rest(p, dst_width, src_width, i);
 }
 
-AVX2 void wr_counters_add_avx2(const struct wr_counters_pair *p)
+AVX2 bool wr_counters_add_avx2(const struct wr_counters_pair *p)
 {
+    bool fit = false;
     switch (WIDTHS(p->dst_width, p->src_width)) {
 #define X(d, s)                                                                                    \
     case WIDTHS(d, s):                                                                             \
-        add_by_avx2(p, d, s);                                                                      \
-        return;
+        fit = add_by_avx2(p, d, s);                                                                \
+        break;
         EACH_WIDTHS(X)
 #undef X
     default:
         WR_ASSERT(false);
     }
+    if (WR_UNLIKELY(!fit))
+        take_off(p);
+    return fit;
 }
 
 AVX2 bool wr_counters_fit_avx2(const struct wr_counters_pair *p)
@@ -233,15 +285,13 @@ AVX2 bool wr_counters_fit_avx2(const struct wr_counters_pair *p)
 
 #endif
 
-void wr_counters_add(const struct wr_counters_pair *p)
+bool wr_counters_add(const struct wr_counters_pair *p)
 {
 #if defined(WR_COUNTERS_AVX2)
-    if (!p->scale && wr_counters_has_avx2()) {
-        wr_counters_add_avx2(p);
-        return;
-    }
+    if (!p->scale && wr_counters_has_avx2())
+        return wr_counters_add_avx2(p);
 #endif
-    wr_counters_add_words(p);
+    return wr_counters_add_words(p);
 }
 
 bool wr_counters_fit(const struct wr_counters_pair *p)

@@ -23,18 +23,18 @@ struct wr_counters_pair {
     uint8_t scale;
 };
 
-/* dst[i] += src[i] << scale; every sum fits. */
-void wr_counters_add(const struct wr_counters_pair *p);
-/* Whether every sum fits. */
+/* dst[i] += src[i] << scale. false: a sum below 64 bits did not fit, and nothing is changed. */
+bool wr_counters_add(const struct wr_counters_pair *p);
+/* Whether every sum fits, before anything is paid for that would have to be undone. */
 bool wr_counters_fit(const struct wr_counters_pair *p);
 
 /* The ways. AVX2: only where wr_counters_has_avx2 says so; only without scale. */
-void wr_counters_add_words(const struct wr_counters_pair *p);
+bool wr_counters_add_words(const struct wr_counters_pair *p);
 bool wr_counters_fit_words(const struct wr_counters_pair *p);
 #if defined(__x86_64__)
 #define WR_COUNTERS_AVX2 1
 bool wr_counters_has_avx2(void);
-void wr_counters_add_avx2(const struct wr_counters_pair *p);
+bool wr_counters_add_avx2(const struct wr_counters_pair *p);
 bool wr_counters_fit_avx2(const struct wr_counters_pair *p);
 #endif
 #endif

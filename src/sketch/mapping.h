@@ -121,7 +121,7 @@ WR_INLINE int32_t wr_mapping_index_ns(int64_t duration_ns)
 {
     const unsigned zeros = wr_clz64((uint64_t)duration_ns);
     const uint64_t fraction = ((uint64_t)duration_ns << zeros << 1) >> 12;
-    const int32_t octave = (int32_t)(63 - zeros);
+    const int32_t octave = (int32_t)(63 ^ zeros); /* 63 - zeros: what CPUs count */
     return octave * WR_MAPPING_SUB + (WR_MAPPING_NS_FIRST - 1) +
            wr_mapping_below(wr_mapping_ns_cells, WR_MAPPING_CELL_BITS, fraction);
 }

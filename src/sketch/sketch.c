@@ -229,32 +229,30 @@ void wr_sketch_put(struct weir_sketch *sk, const struct wr_store *st)
         (uint8_t)(st->width | (st->shift ? 0 : WR_SK_FINE) | (st->collapsed ? WR_SK_COLLAPSED : 0));
 }
 
-static void clear_list(struct weir_sketch *sk)
-{
-    if (sk->cap)
-        memset(sk->bins, 0, (size_t)sk->cap * 2);
-    sk->cap = 0;
-}
+/* The bytes of the block that may be other than 0: from where on, how many. */
+struct dirt {
+    size_t from;
+    size_t n;
+};
 
-static void clear_counters(struct weir_sketch *sk)
+static WR_NOINLINE struct dirt dirt_between_extremes(const struct weir_sketch *sk)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
-    struct wr_store st = wr_sketch_take(sk);
+    const struct wr_store st = wr_sketch_take(sk);
     int32_t lo;
     int32_t hi;
-    if (!wr_sketch_pos_range(sk, &st, &lo, &hi)) {
-        lo = 0;
-        hi = -1;
-    }
-    wr_store_clear(&st, kind, lo, hi);
-    wr_sketch_put(sk, &st);
-    if (kind->head.max_bins >= WR_LIST_SPAN) {
-        sk->flags |= WR_SK_LIST;
-        sk->cap = 0;
-    }
+    if (!sk->cap || !wr_sketch_pos_range(sk, &st, &lo, &hi))
+        return (struct dirt){0, 0};
+    const int32_t last = st.base + (int32_t)(st.cap - 1);
+    lo = lo > st.base ? lo : st.base;
+    hi = hi < last ? hi : last;
+    if (lo > hi)
+        return (struct dirt){0, 0};
+    const size_t from = (uint32_t)lo - (uint32_t)st.base;
+    const size_t n = (uint32_t)hi - (uint32_t)lo + (size_t)1;
+    return (struct dirt){from << st.width, n << st.width};
 }
 
-static void clear_rest(struct weir_sketch *sk)
+static WR_NOINLINE void clear_rest(struct weir_sketch *sk)
 {
     struct wr_rest *const rest = sk->of.rest;
     int32_t lo;
@@ -268,15 +266,28 @@ static void clear_rest(struct weir_sketch *sk)
     rest->error = 0;
 }
 
+/* Up to here zeroing a whole block takes less than finding out what of it is used. */
+#define CLEAR_WHOLE 1024u
+
+/* The block comes last: nothing then waits for it. */
 void weir_sketch_clear(struct weir_sketch *sk)
 {
+    const uint32_t most = sk->of.head->max_bins;
+    const uint32_t bytes = wr_store_bytes(sk->size);
+    struct dirt dirt = {0, bytes};
     if (sk->flags & WR_SK_LIST)
-        clear_list(sk);
-    else
-        clear_counters(sk);
-    if (sk->flags & WR_SK_REST)
+        dirt.n = (size_t)sk->cap * 2;
+    else if (bytes > CLEAR_WHOLE)
+        dirt = dirt_between_extremes(sk);
+    if (WR_UNLIKELY(sk->flags & WR_SK_REST))
         clear_rest(sk);
+    const bool list = most >= WR_LIST_SPAN;
+    sk->base = 0;
+    sk->cap = (uint16_t)(list ? 0 : bytes < most ? bytes : most);
+    sk->flags = (uint8_t)((sk->flags & WR_SK_REST) | (list ? WR_SK_LIST : 0));
     reset(sk);
+    if (dirt.n)
+        memset(sk->bins + dirt.from, 0, dirt.n);
 }
 
 int wr_sketch_count(struct weir_sketch *sk, int32_t index, uint64_t weight)
@@ -321,8 +332,10 @@ WR_INLINE void account_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
                           uint64_t total)
 {
     sk->weight = total;
-    uint64_t high;
-    const uint64_t low = wr_mul64((uint64_t)duration_ns, weight, &high);
+    uint64_t high = (uint64_t)duration_ns >> 44;
+    uint64_t low = (uint64_t)duration_ns << 20;
+    if (weight != WEIR_WEIGHT_ONE)
+        low = wr_mul64((uint64_t)duration_ns, weight, &high);
     sk->sum.ns += (wr_uint128)high << 64 | low;
     if (duration_ns < sk->min.ns)
         sk->min.ns = duration_ns;
@@ -345,7 +358,7 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
 }
 
 /* Nothing here but the fast path is called, so that nothing has to be kept on the stack for it. */
-int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+WR_INLINE int add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
     uint64_t total;
     if (WR_UNLIKELY(duration_ns <= 0 || wr_sketch_mapping(sk) != &wr_mapping_default ||
@@ -354,6 +367,19 @@ int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weigh
         return add_ns_slow(sk, duration_ns, weight);
     account_ns(sk, duration_ns, weight, total);
     return WEIR_OK;
+}
+
+static WR_NOINLINE int add_ns_weighted(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+{
+    return add_ns(sk, duration_ns, weight);
+}
+
+/* Most weigh one: shifts then stand for products, and nothing is left to ask of the weight. */
+int wr_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
+{
+    if (WR_UNLIKELY(weight != WEIR_WEIGHT_ONE))
+        return add_ns_weighted(sk, duration_ns, weight);
+    return add_ns(sk, duration_ns, WEIR_WEIGHT_ONE);
 }
 
 int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
@@ -387,13 +413,12 @@ int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t wei
     return wr_sketch_add_ns(sk, duration_ns, weight ? weight : WEIR_WEIGHT_ONE);
 }
 
-/* v and the rest of what it stands for. Past DBL_MAX the sum stays there: never infinite, so never
- * NaN. */
-WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
+/* Past DBL_MAX the sum stays there: never infinite, so never NaN. */
+WR_INLINE void sum_add(struct weir_sketch *sk, double v)
 {
     const double sum = sk->sum.value.sum;
     const double next = sum + v;
-    if (WR_UNLIKELY(!(fabs(next) <= DBL_MAX))) {
+    if (WR_UNLIKELY(fabs(next) > DBL_MAX)) {
         sk->sum.value.sum = next > 0 ? DBL_MAX : -DBL_MAX;
         sk->sum.value.rest = 0;
         return;
@@ -402,7 +427,7 @@ WR_INLINE void sum_add(struct weir_sketch *sk, double v, double rest)
     const double part = next - sum;
     const double lost = (sum - (next - part)) + (v - part);
     sk->sum.value.sum = next;
-    sk->sum.value.rest = (sk->sum.value.rest + rest) + lost;
+    sk->sum.value.rest += lost;
 }
 
 /* value * weight, within DBL_MAX. */
@@ -418,7 +443,7 @@ WR_INLINE double weighted(double value, uint64_t weight)
 WR_INLINE void account_value(struct weir_sketch *sk, double value, uint64_t weight, uint64_t total)
 {
     sk->weight = total;
-    sum_add(sk, weighted(value, weight), 0);
+    sum_add(sk, weighted(value, weight));
     if (value < sk->min.value)
         sk->min.value = value;
     if (value > sk->max.value)
@@ -447,35 +472,44 @@ static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t w
     return r;
 }
 
-/* A mapping of its own. */
-static WR_NOINLINE int add_mapped(struct weir_sketch *sk, double value, uint64_t weight)
+/* As for durations above: each is compiled for one way to find a bin. */
+WR_INLINE int add_by(enum wr_way way, struct weir_sketch *sk, double value, uint64_t weight)
 {
+    const struct wr_kind_head *const head = sk->of.head;
     uint64_t total;
-    if (WR_UNLIKELY(!wr_is_positive(wr_mapping_bits(value)) ||
-                    wr_sketch_grid(sk) != WEIR_GRID_VALUE ||
-                    __builtin_add_overflow(sk->weight, weight, &total)))
-        return add_slow(sk, value, weight);
-    if (WR_UNLIKELY(
-            !wr_sketch_try_count(sk, wr_mapping_index(wr_sketch_mapping(sk), value), weight)))
+    int32_t index;
+    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
+                    !wr_index_by(way, head->mapping, value, &index) ||
+                    __builtin_add_overflow(sk->weight, weight, &total) ||
+                    !wr_sketch_try_count(sk, index, weight)))
         return add_slow(sk, value, weight);
     account_value(sk, value, weight, total);
     return WEIR_OK;
 }
 
+static WR_NOINLINE int add_any(struct weir_sketch *sk, double value, uint64_t weight)
+{
+    return add_by(WR_WAY_ANY, sk, value, weight);
+}
+
+static WR_NOINLINE int add_table(struct weir_sketch *sk, double value)
+{
+    return add_by(WR_WAY_TABLE, sk, value, WEIR_WEIGHT_ONE);
+}
+
 int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
 {
-    const struct wr_kind_head *const head = sk->of.head;
-    uint64_t total;
-    if (!weight)
-        weight = WEIR_WEIGHT_ONE;
-    if (head->mapping != &wr_mapping_default)
-        return add_mapped(sk, value, weight);
-    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE || !wr_is_positive(wr_mapping_bits(value)) ||
-                    __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_sketch_try_count(sk, wr_mapping_index_value(value), weight)))
-        return add_slow(sk, value, weight);
-    account_value(sk, value, weight, total);
-    return WEIR_OK;
+    if (WR_UNLIKELY(weight && weight != WEIR_WEIGHT_ONE))
+        return add_any(sk, value, weight);
+    switch (wr_way_of(wr_sketch_mapping(sk))) {
+    case WR_WAY_DEFAULT:
+        return add_by(WR_WAY_DEFAULT, sk, value, WEIR_WEIGHT_ONE);
+    case WR_WAY_TABLE:
+        return add_table(sk, value);
+    case WR_WAY_ANY:
+        break;
+    }
+    return add_any(sk, value, WEIR_WEIGHT_ONE);
 }
 
 static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
@@ -488,7 +522,8 @@ static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
             dst->max.ns = src->max.ns;
         return;
     }
-    sum_add(dst, src->sum.value.sum, src->sum.value.rest);
+    dst->sum.value.rest += src->sum.value.rest;
+    sum_add(dst, src->sum.value.sum);
     if (src->min.value < dst->min.value)
         dst->min.value = src->min.value;
     if (src->max.value > dst->max.value)
@@ -515,6 +550,19 @@ static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
     if (r != WEIR_OK)
         wr_store_change_drop(kind, &m->pos_change);
     return r;
+}
+
+/* Counters alone, and dst's are as they must be: no need to prepare anything. */
+static bool merge_inside(struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    if ((dst->flags | src->flags) & WR_SK_LIST || src->flags & WR_SK_REST)
+        return false;
+    const struct wr_store to = wr_sketch_take(dst);
+    const struct wr_store from = wr_sketch_take(src);
+    if (!wr_store_merge_inside(&to, &from))
+        return false;
+    dst->flags |= src->flags & WR_SK_COLLAPSED;
+    return true;
 }
 
 /* Bins and zeros of src into dst. */
@@ -567,9 +615,11 @@ int weir_sketch_merge(struct weir_sketch *dst, const struct weir_sketch *src)
     uint64_t total;
     if (__builtin_add_overflow(dst->weight, src->weight, &total))
         return WEIR_ERANGE;
-    const int r = merge_bins(dst, src, total);
-    if (r != WEIR_OK)
-        return r;
+    if (!merge_inside(dst, src)) {
+        const int r = merge_bins(dst, src, total);
+        if (r != WEIR_OK)
+            return r;
+    }
     dst->weight = total;
     dst->flags |= src->flags & (WR_SK_LOOSE | WR_SK_DERIVED);
     if (collapsed_elsewhere(dst, src))

@@ -121,6 +121,32 @@ WR_INLINE int32_t wr_index_value(const struct weir_mapping *m, double magnitude)
     return wr_mapping_index(m, magnitude);
 }
 
+/* How the bin of a value is found: each is a branch fewer than the next. */
+enum wr_way { WR_WAY_DEFAULT, WR_WAY_TABLE, WR_WAY_ANY };
+
+WR_INLINE enum wr_way wr_way_of(const struct weir_mapping *m)
+{
+    return m == &wr_mapping_default ? WR_WAY_DEFAULT : m->cell_count ? WR_WAY_TABLE : WR_WAY_ANY;
+}
+
+/* The bin of value; false: it has none among the positive ones, or not in that way. */
+WR_INLINE bool wr_index_by(enum wr_way way, const struct weir_mapping *m, double value,
+                           int32_t *ret_index)
+{
+    const uint64_t bits = wr_mapping_bits(value);
+    if (way == WR_WAY_TABLE) { /* what is negative or infinite is past every cell */
+        const uint64_t cell = (bits >> m->cell_shift) - m->cell_first;
+        if (WR_UNLIKELY(cell >= m->cell_count))
+            return false;
+        *ret_index = m->index_first + (int32_t)((bits + m->cells[cell]) >> m->cell_shift);
+        return true;
+    }
+    if (WR_UNLIKELY(!wr_is_positive(bits)))
+        return false;
+    *ret_index = way == WR_WAY_DEFAULT ? wr_mapping_index_value(value) : wr_mapping_index(m, value);
+    return true;
+}
+
 /* The bin of a duration above 0. */
 WR_INLINE int32_t wr_sketch_index_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
@@ -191,42 +217,71 @@ int wr_list_spread(struct weir_sketch *sk);
 bool wr_list_join(struct weir_sketch *dst, const struct weir_sketch *src);
 bool wr_list_check(const struct weir_sketch *sk);
 
+/* Append a sample of weight one at this distance from the base, if that takes no other block. */
+WR_INLINE bool wr_list_try_append(struct weir_sketch *sk, uint32_t at)
+{
+    const uint32_t n = sk->cap;
+    if (WR_UNLIKELY(at >= WR_LIST_SPAN || n % WR_LIST_LINE == 0))
+        return false; /* a line is there whole, so only its first sample may lack room */
+    const uint16_t offset = (uint16_t)at;
+    memcpy(sk->bins + (size_t)n * 2, &offset, sizeof offset);
+    sk->cap = (uint16_t)(n + 1);
+    return true;
+}
+
+/* Add n to a counter that lies at p, if it has room. */
+#define WR_COUNTER_TRY_ADD(type, p, n)                                                             \
+    type wr_c;                                                                                     \
+    memcpy(&wr_c, (p), sizeof wr_c);                                                               \
+    if (WR_UNLIKELY(__builtin_add_overflow(wr_c, (n), &wr_c)))                                     \
+        return false;                                                                              \
+    memcpy((p), &wr_c, sizeof wr_c);                                                               \
+    return true
+
+WR_INLINE bool wr_counter_try_add(uint8_t *bins, unsigned width, size_t at, uint64_t n)
+{
+    if (width == 0) {
+        WR_COUNTER_TRY_ADD(uint8_t, bins + at, n);
+    }
+    if (width == 1) {
+        WR_COUNTER_TRY_ADD(uint16_t, bins + at * 2, n);
+    }
+    if (width == 2) {
+        WR_COUNTER_TRY_ADD(uint32_t, bins + at * 4, n);
+    }
+    WR_COUNTER_TRY_ADD(uint64_t, bins + at * 8, n);
+}
+#undef WR_COUNTER_TRY_ADD
+
+/* In a block of this shape, of counters. */
+WR_INLINE bool wr_counters_try_count(struct weir_sketch *sk, uint32_t shape, uint32_t at,
+                                     uint64_t weight)
+{
+    const unsigned shift = shape & WR_SK_FINE ? 0 : WR_STORE_SHIFT;
+    const uint64_t n = weight >> shift;
+    if (WR_UNLIKELY(at >= sk->cap || n << shift != weight))
+        return false;
+    return wr_counter_try_add(sk->bins, shape & WR_SK_WIDTH, at, n);
+}
+
 /*
  * Add weight to positive bin index if that takes no change of shape; else change nothing and say
- * false. The caller has made sure that the total stays within 64 bits.
+ * false. The caller has made sure that the total stays within 64 bits. Shapes are told apart before
+ * anything else, so that each of the usual ones has its own few instructions.
  */
 WR_INLINE bool wr_sketch_try_count(struct weir_sketch *sk, int32_t index, uint64_t weight)
 {
     const uint32_t at = (uint32_t)index - (uint32_t)sk->base;
     const uint32_t shape = sk->flags & WR_SK_SHAPE;
-    if (shape == 0) { /* counters of 8 bits */
-        if (WR_UNLIKELY(at >= sk->cap || weight & (WEIR_WEIGHT_ONE - 1)))
-            return false;
-        const uint64_t sum = sk->bins[at] + (weight >> WR_STORE_SHIFT);
-        if (WR_UNLIKELY(sum > UINT8_MAX))
-            return false;
-        sk->bins[at] = (uint8_t)sum;
-        return true;
-    }
-    if (shape == WR_SK_LIST) {
-        const uint32_t n = sk->cap;
-        if (WR_UNLIKELY(weight != WEIR_WEIGHT_ONE || at >= WR_LIST_SPAN || n % WR_LIST_LINE == 0))
-            return false; /* a line is there whole, so only its first sample may lack room */
-        const uint16_t offset = (uint16_t)at;
-        memcpy(sk->bins + (size_t)n * 2, &offset, sizeof offset);
-        sk->cap = (uint16_t)(n + 1);
-        return true;
-    }
-    const unsigned width = shape & WR_SK_WIDTH;
-    const unsigned shift = shape & WR_SK_FINE ? 0 : WR_STORE_SHIFT;
-    const uint64_t n = weight >> shift;
-    if (WR_UNLIKELY(at >= sk->cap || n << shift != weight))
-        return false;
-    const uint64_t sum = wr_counter_get(sk->bins, (uint8_t)width, at) + n;
-    if (WR_UNLIKELY(width < 3 && sum >> (8u << width)))
-        return false;
-    wr_counter_put(sk->bins, (uint8_t)width, at, sum);
-    return true;
+    if (shape == 0)
+        return wr_counters_try_count(sk, 0, at, weight);
+    if (shape == WR_SK_LIST)
+        return weight == WEIR_WEIGHT_ONE && wr_list_try_append(sk, at);
+    if (shape == 1)
+        return wr_counters_try_count(sk, 1, at, weight);
+    if (shape == 2)
+        return wr_counters_try_count(sk, 2, at, weight);
+    return wr_counters_try_count(sk, shape, at, weight);
 }
 
 /* As wr_sketch_try_count, with whatever it takes. WEIR_OK or WEIR_ENOMEM (unchanged). */

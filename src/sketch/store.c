@@ -379,6 +379,41 @@ static bool takes(const struct wr_store *dst, const struct wr_store *src, int32_
     return wr_counters_fit(&p);
 }
 
+/* No counter from number from to number to is used. */
+static bool none_used(const struct wr_store *st, size_t from, size_t to)
+{
+    to <<= st->width;
+    uint64_t any = 0;
+    size_t at = from << st->width;
+    for (uint64_t word; at + 8 <= to; at += 8) {
+        memcpy(&word, st->bins + at, sizeof word);
+        any |= word;
+    }
+    for (; at < to; at++)
+        any |= st->bins[at];
+    return !any;
+}
+
+bool wr_store_merge_inside(const struct wr_store *dst, const struct wr_store *src)
+{
+    if (dst->width < src->width || dst->shift > src->shift)
+        return false;
+    /* where both arrays are; what src has elsewhere must be unused */
+    const int64_t ahead = (int64_t)dst->base - src->base;
+    const int64_t from = ahead > 0 ? ahead : 0;
+    const int64_t end = ahead + dst->cap;
+    const int64_t to = end < src->cap ? end : src->cap;
+    if (from >= to || !none_used(src, 0, (size_t)from) || !none_used(src, (size_t)to, src->cap))
+        return false;
+    const struct wr_counters_pair p = {.dst = dst->bins + ((size_t)(from - ahead) << dst->width),
+                                       .src = src->bins + ((size_t)from << src->width),
+                                       .n = (size_t)(to - from),
+                                       .dst_width = dst->width,
+                                       .src_width = src->width,
+                                       .scale = (uint8_t)(src->shift - dst->shift)};
+    return wr_counters_add(&p);
+}
+
 int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,
                            const struct wr_store *src, uint64_t total,
                            struct wr_store_change *ret_change)
@@ -446,7 +481,7 @@ void wr_store_merge_commit(struct wr_store *dst, const struct wr_kind *kind,
         return;
     lo = (int32_t)((uint32_t)lo + (uint32_t)folds);
     const struct wr_counters_pair p = pair_of(dst, src, lo, hi);
-    wr_counters_add(&p);
+    (void)wr_counters_add(&p); /* it was seen to fit */
 }
 
 void wr_store_change_drop(const struct wr_kind *kind, struct wr_store_change *change)

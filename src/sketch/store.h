@@ -161,6 +161,9 @@ uint64_t wr_store_weight_at(const struct wr_store *st, int32_t index);
 /* Sum over the counters. */
 uint64_t wr_store_weight(const struct wr_store *st);
 
+/* Add src to dst at once if that takes no change of shape: one pass. false: nothing is changed.
+ * Whether anything collapsed is left to the caller. */
+bool wr_store_merge_inside(const struct wr_store *dst, const struct wr_store *src);
 /* src may be NULL: nothing to add. total is at least the weight of both, in units of 2^-20.
  * WEIR_OK or WEIR_ENOMEM. */
 int wr_store_merge_prepare(const struct wr_store *dst, const struct wr_kind *kind,

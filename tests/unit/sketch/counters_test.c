@@ -21,7 +21,7 @@ static uint64_t limit_of(struct t_rng *r, uint8_t width)
     return t_below(r, 2) ? all : all / 2;
 }
 
-typedef void add_fn(const struct wr_counters_pair *p);
+typedef bool add_fn(const struct wr_counters_pair *p);
 typedef bool fit_fn(const struct wr_counters_pair *p);
 
 static void expect_way(add_fn *add, fit_fn *fit, const struct wr_counters_pair *of)
@@ -42,8 +42,8 @@ static void expect_way(add_fn *add, fit_fn *fit, const struct wr_counters_pair *
     p.dst = dst + 1;
     T_TRUE(fit(&p) == fits);
     if (!fits)
-        return;
-    add(&p);
+        memcpy(want + 1, of->dst, of->n << of->dst_width); /* nothing is changed */
+    T_TRUE(add(&p) == fits);
     T_EQ_BYTES(dst, sizeof dst, want, sizeof want);
 }
 
@@ -91,6 +91,8 @@ TEST(one_counter_that_overflows_is_seen_wherever_it_is)
             T_TRUE(wr_counters_fit(&p) && wr_counters_fit_words(&p));
             wr_counter_put(src, width, at, 5);
             T_TRUE(!wr_counters_fit(&p) && !wr_counters_fit_words(&p));
+            T_TRUE(!wr_counters_add(&p) && !wr_counters_add_words(&p));
+            T_EQ_U64(wr_counter_get(dst, width, at), most - 4);
         }
     }
 }
