@@ -111,7 +111,7 @@ static void expect_round(uint32_t codec, const struct weir_codec_opts *opts, uin
 }
 
 void fz_foreign(uint32_t codec, uint32_t written, const struct weir_codec_opts *opts,
-              uint32_t max_bins, const uint8_t *bytes, size_t n)
+                uint32_t max_bins, const uint8_t *bytes, size_t n)
 {
     struct weir_sketch *const sk = new_sketch(max_bins);
     struct weir_where where = {.offset = SIZE_MAX, .reason = NULL};

@@ -15,7 +15,7 @@
  * same bins, and written again as the same bytes; a byte less of room is refused.
  */
 void fz_foreign(uint32_t codec, uint32_t written, const struct weir_codec_opts *opts,
-              uint32_t max_bins, const uint8_t *bytes, size_t n);
+                uint32_t max_bins, const uint8_t *bytes, size_t n);
 /* 32768, 2048, 100 or 2. */
 uint32_t fz_max_bins(struct fz_in *in);
 #endif
