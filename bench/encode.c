@@ -8,12 +8,13 @@
  *   memcpy      the bytes of the payload copied: what no encoder can pass
  *   libdatadog  the same spans through its encoder
  *   utf16_*     the same from UTF-16, and the transcoder alone
- *   decode_*    the payloads of the enriched form through our decoders
+ *   decode_*    a list, enriched and with an origin, through our decoders and libdatadog's
  */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/decode.h>
 #include <weir/trace.h>
 
@@ -104,15 +105,14 @@ static struct list *list_new(const struct form *f, enum strings as)
 }
 
 struct version {
-    const char *name;
+    const char *name; /* also the peer's */
     uint32_t number;
-    const char *peer_form;
 };
 
 static const struct version versions[] = {
-    {"v04", WEIR_TRACE_V04, "v04"},
-    {"v05", WEIR_TRACE_V05, "v05"},
-    {"v1", WEIR_TRACE_V1, "v1"},
+    {"v04", WEIR_TRACE_V04},
+    {"v05", WEIR_TRACE_V05},
+    {"v1", WEIR_TRACE_V1},
 };
 
 /* Spans a second over REPEAT lists. */
@@ -158,9 +158,10 @@ static void bench_case(const struct bench *b, const struct version *v, const str
     char verb[] = "encode";
     char version[8];
     char form[32];
-    (void)snprintf(version, sizeof version, "%s", v->peer_form);
+    (void)snprintf(version, sizeof version, "%s", v->name);
     (void)snprintf(form, sizeof form, "%s", f->name[0] ? f->name + 1 : "plain");
-    char *argv[] = {NULL, verb, version, form, NULL};
+    char peer_times[] = "100"; /* a fifth as fast as ours: as long */
+    char *argv[] = {NULL, verb, version, form, peer_times, NULL};
     struct list *const l = list_new(f, AS_TEXTS);
     struct bench_heap heap = {0};
     struct weir_trace_encoder *const e = encoder_new(&heap, v->number);
@@ -213,6 +214,85 @@ static void bench_plain(const struct bench *b, const struct version *v)
     free(from16);
 }
 
+typedef int decode_fn(struct weir_decoder *, const void *, size_t, const struct weir_span_sink *,
+                      struct weir_decode_result *, struct weir_where *);
+
+static int look(void *ctx, const struct weir_span *span)
+{
+    *(uint64_t *)ctx += span->span_id;
+    return WEIR_OK;
+}
+
+static int no_end(void *ctx)
+{
+    (void)ctx;
+    return WEIR_OK;
+}
+
+static double decode(decode_fn *fn, struct weir_decoder *d, struct weir_bytes payload)
+{
+    uint64_t seen = 0;
+    const struct weir_span_sink sink = {.ctx = &seen, .span = look, .trace_end = no_end};
+    const int64_t from = bench_now_ns();
+    for (int i = 0; i < REPEAT; i++)
+        need(fn(d, payload.ptr, payload.len, &sink, NULL, NULL) == WEIR_OK);
+    need(seen != 0);
+    return REPEAT * (double)SPANS * 1e9 / (double)(bench_now_ns() - from);
+}
+
+/* For the peer, which reads every file of a folder. */
+static void file_write(struct weir_bytes payload, const char *path)
+{
+    FILE *const out = fopen(path, "we");
+    need(out && fwrite(payload.ptr, 1, payload.len, out) == payload.len && fclose(out) == 0);
+}
+
+/* One list, enriched and with an origin, as our encoder writes it. */
+static void bench_decode(const struct bench *b, const struct version *v, decode_fn *fn)
+{
+    static double values[1000];
+    static struct bench_peer peer;
+    bench_peer_init(&peer, "libdatadog", "libdatadog");
+    struct list *const l = list_new(&forms[3], AS_TEXTS);
+    struct bench_heap heap = {0};
+    struct weir_trace_encoder *const e = encoder_new(&heap, v->number);
+    struct weir_bytes payload;
+    need(weir_trace_add(e, &l->trace) == WEIR_OK);
+    need(weir_trace_payload(e, &payload) == WEIR_OK);
+    char dir[] = "/tmp/weir-bench-XXXXXX";
+    char path[64];
+    need(mkdtemp(dir) != NULL);
+    (void)snprintf(path, sizeof path, "%s/payload", dir);
+    file_write(payload, path);
+    char verb[] = "decode";
+    char version[8];
+    char times[] = "40";
+    char spans[] = "1000";
+    (void)snprintf(version, sizeof version, "%s", v->name);
+    char *argv[] = {NULL, verb, version, dir, times, spans, NULL};
+    struct weir_tags *tags;
+    struct weir_decoder *d;
+    need(weir_tags_new(NULL, NULL, 0, &tags) == WEIR_OK);
+    need(weir_decoder_new(NULL, tags, &d) == WEIR_OK);
+    (void)decode(fn, d, payload);
+    for (int i = 0; i < b->rounds; i++) {
+        values[i] = decode(fn, d, payload);
+        bench_peer_run(&peer, argv, "ns_per_span");
+    }
+    for (size_t i = 0; i < peer.count; i++)
+        peer.values[i] = 1e9 / peer.values[i];
+    char name[64];
+    (void)snprintf(name, sizeof name, "decode_%s", v->name);
+    bench_report_peer(b, name, "spans_per_s", "1/s", BENCH_HIGHER, values, (size_t)b->rounds,
+                      &peer);
+    (void)unlink(path);
+    (void)rmdir(dir);
+    weir_decoder_free(d);
+    weir_tags_free(tags);
+    weir_trace_encoder_free(e);
+    free(l);
+}
+
 /* Bytes of input a second; units of text that is transcoded again and again. */
 static double transcode(const uint16_t *units, size_t count, char *to, size_t bytes)
 {
@@ -238,7 +318,7 @@ static void bench_utf16(const struct bench *b)
     for (size_t i = 0; i < UNITS; i++) {
         ascii[i] = (uint16_t)('a' + i % 26);
         /* Words of a dozen letters, of Latin, Cyrillic and Han in turn. */
-        mixed[i] = (uint16_t)(i / 12 % 3 == 0 ? 'a' + i % 26
+        mixed[i] = (uint16_t)(i / 12 % 3 == 0   ? 'a' + i % 26
                               : i / 12 % 3 == 1 ? 0x430 + i % 32
                                                 : 0x4e00 + i % 2000);
     }
@@ -264,6 +344,10 @@ int main(int argc, char **argv)
             bench_case(&b, &versions[v], &forms[f]);
         bench_plain(&b, &versions[v]);
     }
+    static decode_fn *const decoders[] = {weir_decode_dd_v04, weir_decode_dd_v05,
+                                          weir_decode_dd_v1};
+    for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
+        bench_decode(&b, &versions[v], decoders[v]);
     bench_utf16(&b);
     return 0;
 }

@@ -106,7 +106,7 @@ with_mvn() { # PROGRAM CLASS
 }
 
 bench=${1:-all}
-case $bench in aggregate | decode | all) with_cargo libdatadog ;; esac
+case $bench in aggregate | decode | encode | all) with_cargo libdatadog ;; esac
 case $bench in
 sketch | all)
     with_npm hdr_c

@@ -171,7 +171,7 @@ static inline void wr_codec_put_varint(struct wr_codec_out *out, uint64_t v)
 
 static inline uint64_t wr_codec_zigzag(int64_t v)
 {
-    return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
+    return v < 0 ? 2 * (uint64_t)(-(v + 1)) + 1 : 2 * (uint64_t)v;
 }
 
 static inline int64_t wr_codec_unzigzag(uint64_t v)

@@ -36,6 +36,7 @@ static const uint8_t *read_dict(struct wr_dd *dd, const uint8_t *at)
     return at;
 }
 
+/* Every form of an index. */
 static const uint8_t *read_index(struct wr_dd *dd, const uint8_t *at, struct wr_dict_entry **ret)
 {
     struct weir_decoder *const d = dd->walk.decoder;
@@ -51,8 +52,15 @@ static const uint8_t *read_index(struct wr_dd *dd, const uint8_t *at, struct wr_
     return next;
 }
 
-static const uint8_t *read_string(struct wr_dd *dd, const uint8_t *at, struct weir_bytes *ret)
+WR_INLINE const uint8_t *read_string(struct wr_dd *dd, const uint8_t *at, struct weir_bytes *ret)
 {
+    const struct weir_decoder *const d = dd->walk.decoder;
+    size_t number;
+    const uint8_t *const fast = wr_dict_number(&dd->m, at, &number);
+    if (WR_LIKELY(fast != at && number < d->dict_count)) {
+        *ret = (struct weir_bytes){.ptr = d->dict[number].ptr, .len = d->dict[number].len};
+        return fast;
+    }
     struct wr_dict_entry *e = NULL;
     at = read_index(dd, at, &e);
     if (at && e)
@@ -65,10 +73,17 @@ static bool is_string(const struct wr_mp *m, const uint8_t *at)
     return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
 }
 
-static const uint8_t *read_key(struct wr_dd *dd, const uint8_t *at,
-                               const struct weir_tag_match **ret)
+WR_INLINE const uint8_t *read_key(struct wr_dd *dd, const uint8_t *at,
+                                  const struct weir_tag_match **ret)
 {
-    const struct weir_tags *const tags = dd->walk.decoder->tags;
+    struct weir_decoder *const d = dd->walk.decoder;
+    const struct weir_tags *const tags = d->tags;
+    size_t number;
+    const uint8_t *const fast = wr_dict_number(&dd->m, at, &number);
+    if (WR_LIKELY(fast != at && number < d->dict_count)) {
+        *ret = wr_dict_match(tags, &d->dict[number]);
+        return fast;
+    }
     if (WR_UNLIKELY(is_string(&dd->m, at))) {
         struct weir_bytes key;
         at = wr_mp_str(&dd->m, at, &key);

@@ -118,8 +118,8 @@ struct chunk {
 
 /* Strings. */
 
-static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *next,
-                               struct weir_bytes text)
+WR_INLINE const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *next,
+                                  struct weir_bytes text)
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
     if (v->again || text.len == 0)
@@ -131,22 +131,9 @@ static const uint8_t *add_text(struct v1 *v, const uint8_t *at, const uint8_t *n
     return next;
 }
 
-/*
- * The number of a string in one of its frequent forms: one byte, 0xcc and one, 0xcd and two. Or at
- * itself. Which of them it is cannot be foreseen from span to span, so nothing branches on it.
- */
-WR_INLINE const uint8_t *read_number(const struct wr_mp *m, const uint8_t *at, size_t *ret)
+static bool is_text(const struct wr_mp *m, const uint8_t *at)
 {
-    if (WR_UNLIKELY((size_t)(m->end - at) < 4))
-        return at;
-    const uint32_t word = wr_load32be(at);
-    const unsigned first = at[0];
-    if (WR_UNLIKELY(first >= 0x80 && (first & 0xfe) != 0xcc))
-        return at;
-    const unsigned two = first == 0xcd;
-    const unsigned more = (first >= 0x80) + two;
-    *ret = word >> (24 - 8 * more) & (two ? 0xffffu : 0xffu);
-    return at + 1 + more;
+    return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
 }
 
 /* Every form of a string; *ret_entry is NULL where it has no number. */
@@ -154,20 +141,20 @@ static const uint8_t *read_string_any(struct v1 *v, const uint8_t *at, struct we
                                       struct wr_dict_entry **ret_entry)
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
-    struct wr_mp_item item;
-    const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
     *ret_entry = NULL;
-    if (!next)
-        return NULL;
-    if (item.type == WR_MP_STR) {
-        *ret = (struct weir_bytes){.ptr = (const char *)item.v.ptr, .len = item.len};
+    if (is_text(&v->dd.m, at)) {
         const size_t before = d->dict_count;
-        if (!add_text(v, at, next, *ret))
+        const uint8_t *const behind = wr_mp_str(&v->dd.m, at, ret);
+        if (!behind || !add_text(v, at, behind, *ret))
             return NULL;
         if (d->dict_count != before)
             *ret_entry = &d->dict[before];
-        return next;
+        return behind;
     }
+    struct wr_mp_item item;
+    const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
+    if (!next)
+        return NULL;
     if (item.type == WR_MP_NIL) {
         *ret = (struct weir_bytes){.ptr = NULL, .len = 0};
         return next;
@@ -186,7 +173,7 @@ WR_INLINE const uint8_t *read_string(struct v1 *v, const uint8_t *at, struct wei
 {
     const struct weir_decoder *const d = v->dd.walk.decoder;
     size_t number;
-    const uint8_t *const next = read_number(&v->dd.m, at, &number);
+    const uint8_t *const next = wr_dict_number(&v->dd.m, at, &number);
     if (WR_LIKELY(next != at && number < d->dict_count)) {
         *ret = (struct weir_bytes){.ptr = d->dict[number].ptr, .len = d->dict[number].len};
         return next;
@@ -208,7 +195,7 @@ WR_INLINE const uint8_t *read_name(struct v1 *v, const uint8_t *at,
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
     size_t number;
-    const uint8_t *next = read_number(&v->dd.m, at, &number);
+    const uint8_t *next = wr_dict_number(&v->dd.m, at, &number);
     if (WR_LIKELY(next != at && number < d->dict_count)) {
         *ret = wr_dict_match(d->tags, &d->dict[number]);
         return next;
@@ -241,6 +228,16 @@ static const uint8_t *pass_unknown(struct v1 *v, const uint8_t *at, unsigned dep
 
 /* Values. */
 
+/* The key of a member, or the type of an attribute: nearly always one byte. */
+WR_INLINE const uint8_t *read_key(struct v1 *v, const uint8_t *at, uint64_t *ret)
+{
+    if (WR_LIKELY(at < v->dd.m.end && at[0] < 0x80)) {
+        *ret = at[0];
+        return at + 1;
+    }
+    return wr_mp_u64_any(&v->dd.m, at, ret);
+}
+
 static bool is_nil(const struct wr_mp *m, const uint8_t *at)
 {
     return at < m->end && at[0] == 0xc0;
@@ -260,6 +257,18 @@ WR_INLINE const uint8_t *read_array(struct v1 *v, const uint8_t *at, uint32_t *r
         return at + 1;
     }
     return wr_mp_array(&v->dd.m, at, ret);
+}
+
+/* Tracers write a span's 16 members in the wider form. */
+WR_INLINE const uint8_t *read_map(struct v1 *v, const uint8_t *at, uint32_t *ret)
+{
+    const size_t left = (size_t)(v->dd.m.end - at);
+    if (left > 3 && at[0] == 0xde) {
+        *ret = wr_load16be(at + 1);
+        if (WR_LIKELY(2 * (size_t)*ret <= left - 3))
+            return at + 3;
+    }
+    return wr_mp_map(&v->dd.m, at, ret);
 }
 
 static const uint8_t *read_bool_any(struct v1 *v, const uint8_t *at, bool *ret)
@@ -340,7 +349,7 @@ WR_INLINE const uint8_t *read_value(struct v1 *v, const uint8_t *at, unsigned de
                                     struct weir_value *ret)
 {
     uint64_t type;
-    at = wr_mp_u64(&v->dd.m, at, &type);
+    at = read_key(v, at, &type);
     if (!at)
         return NULL;
     ret->type = WEIR_VALUE_NONE;
@@ -372,8 +381,8 @@ static const uint8_t *pass_values(struct v1 *v, const uint8_t *at, unsigned dept
     return at;
 }
 
-static const uint8_t *read_attribute_count(struct v1 *v, const uint8_t *at, unsigned depth,
-                                           uint32_t *ret)
+WR_INLINE const uint8_t *read_attribute_count(struct v1 *v, const uint8_t *at, unsigned depth,
+                                              uint32_t *ret)
 {
     const uint8_t *const begin = at;
     at = read_array(v, at, ret);
@@ -397,7 +406,7 @@ static const uint8_t *pass_attributes(struct v1 *v, const uint8_t *at, unsigned 
     return at;
 }
 
-static const uint8_t *read_attributes(struct v1 *v, const uint8_t *at, struct wr_held *h)
+WR_INLINE const uint8_t *read_attributes(struct v1 *v, const uint8_t *at, struct wr_held *h)
 {
     const struct weir_tags *const tags = v->dd.walk.decoder->tags;
     uint32_t items;
@@ -452,7 +461,7 @@ static const uint8_t *pass_event_member(struct v1 *v, const uint8_t *at, uint64_
 
 typedef const uint8_t *member_fn(struct v1 *v, const uint8_t *at, uint64_t key);
 
-static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *member)
+static const uint8_t *pass_each_map(struct v1 *v, const uint8_t *at, member_fn *member)
 {
     uint32_t maps;
     at = read_array(v, at, &maps);
@@ -461,7 +470,7 @@ static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *memb
         at = wr_mp_map(&v->dd.m, at, &pairs);
         for (uint32_t k = 0; at && k < pairs; k++) {
             uint64_t key;
-            at = wr_mp_u64(&v->dd.m, at, &key);
+            at = read_key(v, at, &key);
             if (at)
                 at = member(v, at, key);
         }
@@ -469,11 +478,19 @@ static const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *memb
     return at;
 }
 
+/* There are nearly never any. */
+WR_INLINE const uint8_t *pass_maps(struct v1 *v, const uint8_t *at, member_fn *member)
+{
+    if (WR_LIKELY(at < v->dd.m.end && at[0] == 0x90))
+        return at + 1;
+    return pass_each_map(v, at, member);
+}
+
 /* Spans. */
 
 /* A member that is an attribute in the other formats. Absent ones are "" here. */
-static const uint8_t *read_tag(struct v1 *v, const uint8_t *at, const struct weir_tag_match *match,
-                               struct wr_held *h)
+WR_INLINE const uint8_t *read_tag(struct v1 *v, const uint8_t *at,
+                                  const struct weir_tag_match *match, struct wr_held *h)
 {
     struct weir_bytes text;
     at = read_string(v, at, &text);
@@ -571,10 +588,10 @@ static const uint8_t *read_span(struct v1 *v, const uint8_t *at, struct wr_held 
     h->span.flags = WEIR_SPAN_DD;
     if (is_nil(&v->dd.m, at))
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "a span that is nil");
-    at = wr_mp_map(&v->dd.m, at, &pairs);
+    at = read_map(v, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (at)
             at = read_span_member(v, at, key, h);
     }
@@ -694,7 +711,7 @@ static const uint8_t *read_chunk(struct v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (at)
             at = read_chunk_member(v, at, key, &c);
     }
@@ -767,7 +784,7 @@ static const uint8_t *read_payload(struct v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_mp_u64(&v->dd.m, at, &key);
+        at = read_key(v, at, &key);
         if (!at)
             return NULL;
         v->hands_over = i + 1 == pairs;

@@ -14,6 +14,7 @@
  * Threads: the decoder's. Memory: one array in the decoder, doubled, reused from call to call.
  */
 #include "decode/decoder.h"
+#include "wire/mp_read.h"
 
 #define WR_DICT_MAX ((size_t)1 << 20) /* entries: 16 MiB */
 
@@ -30,6 +31,24 @@ WR_INLINE int wr_dict_add(struct weir_decoder *d, struct weir_bytes text)
     d->dict[d->dict_count++] = (struct wr_dict_entry){
         .ptr = text.ptr, .len = (uint32_t)text.len, .match = WR_DICT_UNKNOWN};
     return WEIR_OK;
+}
+
+/*
+ * The number of a string in one of its frequent forms: one byte, 0xcc and one, 0xcd and two. Or at
+ * itself. Which of them it is cannot be foreseen from span to span, so nothing branches on it.
+ */
+WR_INLINE const uint8_t *wr_dict_number(const struct wr_mp *m, const uint8_t *at, size_t *ret)
+{
+    if (WR_UNLIKELY((size_t)(m->end - at) < 4))
+        return at;
+    const uint32_t word = wr_load32be(at);
+    const unsigned first = at[0];
+    if (WR_UNLIKELY(first >= 0x80 && (first & 0xfe) != 0xcc))
+        return at;
+    const unsigned two = first == 0xcd;
+    const unsigned more = (first >= 0x80) + two;
+    *ret = word >> (24 - 8 * more) & (two ? 0xffffu : 0xffu);
+    return at + 1 + more;
 }
 
 /* What a string means as the name of a tag; NULL: nothing. */

@@ -71,6 +71,37 @@ static void check_file(const char *hex, const char *file)
     free(text);
 }
 
+/* The annotated bytes of a page of docs/formats: the first columns of its last block. */
+static const char *page_hex(const char *page)
+{
+    enum { COLUMNS = 40 };
+    static char hex[8192];
+    char path[512];
+    size_t n = 0;
+    (void)snprintf(path, sizeof path, "%s/docs/formats/%s", T_SOURCE_DIR, page);
+    char *const text = (char *)t_read_file(path, &n);
+    T_TRUE(text);
+    const char *at = memmem(text, n, "## Annotated", 12);
+    at = at ? memmem(at, n - (size_t)(at - text), "```\n", 4) : NULL;
+    T_TRUE(at);
+    size_t len = 0;
+    for (at += 4; *at != '`'; at = (const char *)memchr(at, '\n', n - (size_t)(at - text)) + 1) {
+        for (size_t i = 0; i < COLUMNS && at[i] > ' '; i++)
+            hex[len++] = at[i];
+        T_TRUE(len < sizeof hex - COLUMNS);
+    }
+    hex[len] = 0;
+    free(text);
+    return hex;
+}
+
+TEST(the_pages_show_the_golden_bytes)
+{
+    check_file(page_hex("trace-v04.md"), "v04-java-one-span.hex");
+    check_file(page_hex("trace-v05.md"), "v05-java-one-span.hex");
+    check_file(page_hex("trace-v1.md"), "v1-java-two-spans.hex");
+}
+
 /* 14: ids of 64 bits are never negative. */
 TEST(ids_from_2_to_the_63_on_are_unsigned)
 {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peer of the benches `aggregate` and `decode`: libdatadog's span concentrator and its MessagePack
-//! decoders on the work that our benches do. A call is one round: one JSON line on stdout.
+//! Peer of the benches `aggregate`, `decode` and `encode`: libdatadog's span concentrator, its
+//! MessagePack decoders and encoders on the work that our benches do. A call is one round: one JSON
+//! line on stdout.
 //!
 //!   libdatadog hot SETS SEED SPANS       add_span over the label sets and the order of bench/spans.c
 //!   libdatadog decode v04|v05|v1 DIR TIMES SPANS
 //!                                        every file of DIR, with SPANS in all, decoded TIMES times
+//!   libdatadog encode v04|v05|v1 FORM TIMES
+//!                                        the list of bench/encode.c, encoded TIMES times; FORM is
+//!                                        plain, enriched, origin or enriched_origin
 //!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
 
@@ -14,7 +18,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use libdd_trace_stats::span_concentrator::{CardinalityLimitConfig, SpanConcentrator};
 use libdd_trace_utils::msgpack_decoder;
+use libdd_trace_utils::msgpack_encoder;
 use libdd_trace_utils::span::v04::SpanSlice;
+use libdd_trace_utils::span::{v05, v1, SliceData};
 
 /// Spans drawn beforehand, not in the figure: as many as in bench/aggregate.c.
 const BURST: usize = 128;
@@ -174,26 +180,25 @@ fn decode(form: &str, dir: &str, times: usize, expected: usize) {
     {
         bodies.push(std::fs::read(entry.path()).unwrap_or_else(|e| fail(&e.to_string())));
     }
-    let from_slice: fn(&[u8]) -> usize = match form {
-        "v04" => |body| match msgpack_decoder::v04::from_slice(body) {
-            Ok((traces, _)) => black_box(&traces).iter().map(Vec::len).sum(),
-            Err(e) => fail(&e.to_string()),
-        },
-        "v05" => |body| match msgpack_decoder::v05::from_slice(body) {
-            Ok((traces, _)) => black_box(&traces).iter().map(Vec::len).sum(),
-            Err(e) => fail(&e.to_string()),
-        },
-        "v1" => |body| match msgpack_decoder::v1::from_slice(body) {
-            Ok((payload, _)) => black_box(&payload).chunks.iter().map(|c| c.spans.len()).sum(),
-            Err(e) => fail(&e.to_string()),
-        },
-        _ => fail("decodes v04, v05 and v1"),
+    let decoded = |body: &[u8]| -> Result<usize, String> {
+        let grouped = match form {
+            "v04" => msgpack_decoder::v04::from_slice,
+            "v05" => msgpack_decoder::v05::from_slice,
+            "v1" => {
+                let (payload, _) =
+                    msgpack_decoder::v1::from_slice(body).map_err(|e| e.to_string())?;
+                return Ok(black_box(&payload).chunks.iter().map(|c| c.spans.len()).sum());
+            }
+            _ => fail("decodes v04, v05 and v1"),
+        };
+        let (traces, _) = grouped(body).map_err(|e| e.to_string())?;
+        Ok(black_box(&traces).iter().map(Vec::len).sum())
     };
     let mut spans = 0usize;
     let from = Instant::now();
     for _ in 0..times {
         for body in &bodies {
-            spans += from_slice(black_box(body));
+            spans += decoded(black_box(body)).unwrap_or_else(|e| fail(&e));
         }
     }
     let spent = from.elapsed();
@@ -204,6 +209,141 @@ fn decode(form: &str, dir: &str, times: usize, expected: usize) {
         "{{\"ns_per_span\":{:.3}}}",
         spent.as_nanos() as f64 / spans as f64
     );
+}
+
+/// The list of bench/encode.c. Tags are de-duplicated beforehand: its encoders would else do it on
+/// every call, where its exporter does it once.
+fn list(form: &str) -> Vec<SpanSlice<'static>> {
+    let enriched = form.starts_with("enriched");
+    let origin = form.ends_with("origin");
+    (0..1000u64)
+        .map(|i| {
+            let mut span = SpanSlice {
+                service: "service".into(),
+                name: "operation".into(),
+                resource: "resource".into(),
+                r#type: "type".into(),
+                trace_id: u128::from(i + 1),
+                span_id: 1001 + i,
+                start: T0_S as i64 * 1_000_000_000,
+                duration: 1_000_000 + i as i64 * 977,
+                ..Default::default()
+            };
+            span.meta.insert("thread.name".into(), "main".into());
+            if origin {
+                span.meta.insert("_dd.origin".into(), "some-origin".into());
+            }
+            span.metrics.insert("_sampling_priority_v1".into(), 1.0);
+            span.metrics.insert("_dd.top_level".into(), 1.0);
+            span.metrics.insert("thread.id".into(), 1.0);
+            if enriched {
+                span.meta.insert("some-tag-key".into(), "some-tag-value".into());
+                span.metrics.insert("some-metric-key".into(), 1.0);
+            }
+            span.meta.dedup();
+            span.metrics.dedup();
+            span
+        })
+        .collect()
+}
+
+/// The list as spans of its own v1.0 types.
+fn native_v1(spans: &[SpanSlice<'static>]) -> v1::TracerPayload<SliceData<'static>> {
+    let spans = spans
+        .iter()
+        .map(|s| {
+            let texts = s.meta.iter().filter(|(k, _)| k.as_ref() != "_dd.origin");
+            let texts = texts.map(|(k, v)| (k.clone(), v1::AttributeValue::String(v.clone())));
+            let numbers = s.metrics.iter().map(|(k, v)| (k.clone(), v1::AttributeValue::Float(*v)));
+            let mut span = v1::Span::<SliceData<'static>> {
+                service: s.service.clone(),
+                name: s.name.clone(),
+                resource: s.resource.clone(),
+                r#type: s.r#type.clone(),
+                span_id: s.span_id,
+                start: s.start,
+                duration: s.duration,
+                attributes: texts.chain(numbers).collect::<Vec<_>>().into(),
+                ..Default::default()
+            };
+            span.attributes.dedup();
+            span
+        })
+        .collect();
+    let chunk = v1::TraceChunk {
+        trace_id: [1; 16],
+        priority: Some(1),
+        spans,
+        ..Default::default()
+    };
+    v1::TracerPayload {
+        language_name: "c".into(),
+        chunks: vec![chunk],
+        ..Default::default()
+    }
+}
+
+fn spans_per_s(times: usize, mut round: impl FnMut()) -> f64 {
+    for _ in 0..times / 4 {
+        round();
+    }
+    let from = Instant::now();
+    for _ in 0..times {
+        round();
+    }
+    1000.0 * times as f64 / from.elapsed().as_secs_f64()
+}
+
+/// Where it has two ways, both are timed, and the better one is said.
+fn encode(version: &str, form: &str, times: usize) {
+    let spans = list(form);
+    let traces = vec![spans];
+    let mut buf = vec![0u8; 4 << 20];
+    let mut best = 0f64;
+    match version {
+        "v04" => {
+            best = best.max(spans_per_s(times, || {
+                let mut out = &mut buf[..];
+                msgpack_encoder::v04::write_to_slice_from_v04(&mut out, black_box(&traces))
+                    .unwrap_or_else(|_| fail("not written"));
+                black_box(out.len());
+            }));
+            best = best.max(spans_per_s(times, || {
+                black_box(msgpack_encoder::v04::to_vec_from_v04(black_box(&traces)));
+            }));
+        }
+        "v05" => {
+            best = best.max(spans_per_s(times, || {
+                let mut dict = Default::default();
+                let converted: Vec<Vec<v05::Span>> = black_box(&traces)
+                    .iter()
+                    .map(|t| {
+                        t.iter()
+                            .map(|s| {
+                                v05::from_v04_span(s, &mut dict)
+                                    .unwrap_or_else(|_| fail("not converted"))
+                            })
+                            .collect()
+                    })
+                    .collect();
+                let mut out = Vec::with_capacity(buf.len());
+                rmp_serde::encode::write(&mut out, &(dict, converted))
+                    .unwrap_or_else(|_| fail("not written"));
+                black_box(out.len());
+            }));
+        }
+        "v1" => {
+            let payload = native_v1(&traces[0]);
+            best = best.max(spans_per_s(times, || {
+                let mut out = &mut buf[..];
+                msgpack_encoder::v1::write_to_slice_from_v1(&mut out, black_box(&payload))
+                    .unwrap_or_else(|_| fail("not written"));
+                black_box(out.len());
+            }));
+        }
+        _ => fail("encodes v04, v05 and v1"),
+    }
+    println!("{{\"spans_per_s\":{best:.0}}}");
 }
 
 fn main() {
@@ -218,6 +358,7 @@ fn main() {
         Some("decode") if args.len() == 5 => {
             decode(&args[1], &args[2], number(3) as usize, number(4) as usize)
         }
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode v04|v05|v1 DIR TIMES SPANS"),
+        Some("encode") if args.len() == 4 => encode(&args[1], &args[2], number(3) as usize),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES"),
     }
 }
