@@ -243,7 +243,6 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
 struct flight {
     struct wr_record *rec;
     struct wr_entry *entry;
-    struct weir_sketch *sketch;
 };
 
 static void stage_entry(struct wr_shard *s, struct flight *f)
@@ -258,19 +257,17 @@ static void stage_entry(struct wr_shard *s, struct flight *f)
         WR_PREFETCH((const char *)f->entry + at);
 }
 
-static void stage_sketch(struct flight *f)
+/* Asked anew at each stage: a sketch may have gone back to the pool with a displaced entry. */
+static struct weir_sketch *sketch_of(const struct flight *f)
 {
-    f->sketch = NULL;
-    if (f->entry) {
-        f->sketch = f->rec->flags & WR_RECORD_ERROR ? f->entry->slot.error : f->entry->slot.ok;
-        if (f->sketch)
-            WR_PREFETCH_W(f->sketch);
-    }
+    if (!f->entry)
+        return NULL;
+    return f->rec->flags & WR_RECORD_ERROR ? f->entry->slot.error : f->entry->slot.ok;
 }
 
 /*
- * A pointer taken in an early stage may be stale at a later one, never dangling: while a drain
- * runs, entries go only to the graveyard, and sketches only out of the pool.
+ * An entry found in an early stage may be stale at a later one, never dangling: while a drain
+ * runs, entries go only to the graveyard.
  */
 static size_t drain_ring(struct wr_shard *s, struct wr_ring *ring)
 {
@@ -295,11 +292,12 @@ static size_t drain_ring(struct wr_shard *s, struct wr_ring *ring)
         if (i >= STAGE && i - STAGE < read)
             stage_entry(s, &f[(i - STAGE) % FLIGHTS]);
         if (i >= 2 * STAGE && i - 2 * STAGE < read)
-            stage_sketch(&f[(i - 2 * STAGE) % FLIGHTS]);
+            WR_PREFETCH_W(sketch_of(&f[(i - 2 * STAGE) % FLIGHTS]));
         if (i >= 3 * STAGE && i - 3 * STAGE < read) {
             const struct flight *const g = &f[(i - 3 * STAGE) % FLIGHTS];
-            if (g->sketch)
-                wr_sketch_prefetch_ns(g->sketch, g->rec->duration_ns);
+            const struct weir_sketch *const sk = sketch_of(g);
+            if (sk)
+                wr_sketch_prefetch_ns(sk, g->rec->duration_ns);
         }
         if (i >= 4 * STAGE && i - 4 * STAGE < read) {
             const struct flight *const g = &f[(i - 4 * STAGE) % FLIGHTS];
