@@ -214,7 +214,7 @@ TEST(heavy_keys_keep_their_rows_under_a_flood_of_keys_that_are_hit_once)
     f_poll(&f);
     const struct weir_stats_health h = health_of(&f);
     T_EQ_U64(h.keys, KEYS);
-    T_NEAR((double)h.newcomers, STEPS / 2.0, 0.1);
+    T_NEAR((double)h.newcomers, (double)STEPS / 2, 0.1);
     f_seal(&f);
     struct weir_batch_info info;
     struct weir_batch *const b = f_take(&f, &info);
