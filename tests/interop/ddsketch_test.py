@@ -7,15 +7,11 @@ build/interop/; without a Go toolchain that can, the test is skipped.
 """
 import os
 import random
-import shutil
-import subprocess
 import sys
 import unittest
 
-from weirtest import run
+from weirtest import packages
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CACHE = os.path.join(run.SOURCE, "build", "interop", "ddsketch-go")
 MAPPINGS = {
     "log": ("log", "1.0202020202020203", "0"),
     "linear": ("linear", "1.0139599483670221", "49.998333288886478"),
@@ -27,29 +23,6 @@ MAPPINGS = {
 }
 FORMATS = ("proto", "stream", "compact", "exact")
 STORES = ("dense", "paginated", "sparse", "collapsing")
-
-
-def build():
-    go = shutil.which("go") or next((p for p in ("/usr/local/go/bin/go", "/usr/lib/go/bin/go") if os.path.exists(p)),
-                                    None)
-    if not go:
-        run.skip("no Go toolchain")
-    os.makedirs(CACHE, exist_ok=True)
-    program = os.path.join(CACHE, "ddsketch-go")
-    done = subprocess.run([go, "build", "-o", program, "."], cwd=os.path.join(HERE, "ddsketch-go"),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        print(done.stdout[-2000:])
-        run.skip("a Go toolchain that builds sketches-go (too old, or its modules could not be fetched)")
-    return program
-
-
-def ask(program, cases):
-    done = subprocess.run([program], input="\n".join(cases) + "\n", stdout=subprocess.PIPE, text=True, timeout=300)
-    answers = done.stdout.splitlines()
-    if done.returncode != 0 or len(answers) != len(cases):
-        raise AssertionError("%s answered %d of %d cases" % (program, len(answers), len(cases)))
-    return answers
 
 
 def contents(rng):
@@ -72,8 +45,8 @@ class SketchesGo(unittest.TestCase):
         self.rng = random.Random(20261130)
 
     def expect(self, read_format, encoded, cases):
-        ours = ask(OURS, ["read %s %s" % (f, h) for f, h in zip(read_format, encoded)])
-        theirs = ask(THEIRS, ["read %s %s" % (f, h) for f, h in zip(read_format, encoded)])
+        ours = packages.ask(OURS, ["read %s %s" % (f, h) for f, h in zip(read_format, encoded)])
+        theirs = packages.ask(THEIRS, ["read %s %s" % (f, h) for f, h in zip(read_format, encoded)])
         for case, a, b in zip(cases, ours, theirs):
             a, b = a.split(), b.split()
             if a[0] == "exact":  # their sum may be rounded where it is added up
@@ -92,7 +65,7 @@ class SketchesGo(unittest.TestCase):
                         words = " ".join(w.split(":")[0] + ":1" for w in words.split())
                     cases.append("write %s %s %s %s %s %s" % ((form,) + mapping + (store, words)))
                     formats.append(form)
-        self.expect(formats, ask(THEIRS, cases), cases)
+        self.expect(formats, packages.ask(THEIRS, cases), cases)
 
     def test_what_the_library_writes_sketches_go_reads_as_the_library_does(self):
         cases, formats = [], []
@@ -102,10 +75,10 @@ class SketchesGo(unittest.TestCase):
                     for _ in range(3):
                         cases.append("write %s %s %s %s %s %s" % ((form,) + mapping + (blocks, contents(self.rng))))
                         formats.append(form)
-        self.expect(formats, ask(OURS, cases), cases)
+        self.expect(formats, packages.ask(OURS, cases), cases)
 
 
 if __name__ == "__main__":
     OURS = os.path.abspath(sys.argv.pop(1))
-    THEIRS = build()
+    THEIRS = packages.go_built("ddsketch-go", "sketches-go")
     unittest.main()

@@ -7,38 +7,10 @@ test is skipped.
 """
 import os
 import random
-import shutil
-import subprocess
 import sys
 import unittest
 
-from weirtest import run
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-CACHE = os.path.join(run.SOURCE, "build", "interop", "histogram-go")
-
-
-def build():
-    go = shutil.which("go") or next((p for p in ("/usr/local/go/bin/go", "/usr/lib/go/bin/go") if os.path.exists(p)),
-                                    None)
-    if not go:
-        run.skip("no Go toolchain")
-    os.makedirs(CACHE, exist_ok=True)
-    program = os.path.join(CACHE, "histogram-go")
-    done = subprocess.run([go, "build", "-o", program, "."], cwd=os.path.join(HERE, "histogram-go"),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        print(done.stdout[-2000:])
-        run.skip("a Go toolchain that builds histogram-go (too old, or its modules could not be fetched)")
-    return program
-
-
-def ask(program, cases):
-    done = subprocess.run([program], input="\n".join(cases) + "\n", stdout=subprocess.PIPE, text=True, timeout=300)
-    answers = done.stdout.splitlines()
-    if done.returncode != 0 or len(answers) != len(cases):
-        raise AssertionError("%s answered %d of %d cases" % (program, len(answers), len(cases)))
-    return answers
+from weirtest import packages
 
 
 class Histograms(unittest.TestCase):
@@ -55,22 +27,22 @@ class Histograms(unittest.TestCase):
 
     def expect(self, formats, encoded):
         reads = ["read %s %s" % (f, h or "-") for f, h in zip(formats, encoded)]
-        for case, ours, theirs in zip(reads, ask(OURS, reads), ask(THEIRS, reads)):
+        for case, ours, theirs in zip(reads, packages.ask(OURS, reads), packages.ask(THEIRS, reads)):
             self.assertEqual(sorted(ours.split()), sorted(theirs.split()), case[:300])
 
     def test_what_others_record_is_read_bin_for_bin(self):
         cases = ["write prometheus %s %s" % (factor, self.contents())
                  for factor in ("1.0028", "1.01", "1.05", "1.1", "2", "65536") for _ in range(8)]
         cases += ["write otlp_exp %d %s" % (scale, self.contents()) for scale in (8, 6, 3, 0, -3) for _ in range(8)]
-        self.expect([c.split()[1] for c in cases], ask(THEIRS, cases))
+        self.expect([c.split()[1] for c in cases], packages.ask(THEIRS, cases))
 
     def test_what_the_library_writes_is_read_bin_for_bin(self):
         cases = ["write %s base2 0 0 cut %s" % (form, self.contents())
                  for form in ("prometheus", "otlp_exp") for _ in range(24)]
-        self.expect([c.split()[1] for c in cases], ask(OURS, cases))
+        self.expect([c.split()[1] for c in cases], packages.ask(OURS, cases))
 
 
 if __name__ == "__main__":
     OURS = os.path.abspath(sys.argv.pop(1))
-    THEIRS = build()
+    THEIRS = packages.go_built("histogram-go", "client_golang and OpenTelemetry's SDK")
     unittest.main()

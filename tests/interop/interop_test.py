@@ -7,57 +7,19 @@ A small traced HTTP service runs in front of a real tracer that sends to the age
   - count, sum and maximum of the server spans are exact, p50, p90 and p99 within the stated accuracy;
   - the agent's books balance.
 """
-import fcntl
-import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import unittest
 
-from weirtest import run, spans
+from weirtest import packages, run, spans
 from weirtest.agent import Agent, wait_until
 from weirtest.http import Tee
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CACHE = os.path.join(run.SOURCE, "build", "interop")
 VISITS, FAIL_EVERY = 240, 12
-GO_LEAST = (1, 26)  # go-datadog/go.mod
-
-
-def installed(name, lock_files, install):
-    """The folder build/interop/NAME, filled by install(folder) unless the lock files are as they were."""
-    folder = os.path.join(CACHE, name)
-    os.makedirs(folder, exist_ok=True)
-    digest = hashlib.sha256()
-    for path in lock_files:
-        with open(path, "rb") as f:
-            digest.update(f.read())
-    stamp = os.path.join(folder, ".installed")
-    with open(os.path.join(CACHE, name + ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
-        try:
-            with open(stamp) as f:
-                if f.read() == digest.hexdigest():
-                    return folder
-        except FileNotFoundError:
-            pass
-        shutil.rmtree(folder)
-        os.makedirs(folder)
-        install(folder)
-        with open(stamp, "w") as f:
-            f.write(digest.hexdigest())
-    return folder
-
-
-def install_step(command, folder, what):
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        print(done.stdout[-4000:])
-        run.skip(what + " (its packages could not be installed)")
 
 
 def node_client(name):
@@ -71,48 +33,14 @@ def node_client(name):
     def install(folder):
         for path in locks:
             shutil.copy(path, folder)
-        install_step(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder, name)
-    return installed(name, locks, install)
+        packages.step(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder, name)
+    return packages.installed(name, locks, install)
 
 
 def python_client():
-    requirements = os.path.join(HERE, "requirements.txt")
-
-    def install(folder):
-        install_step([sys.executable, "-m", "venv", folder], folder, "python3-venv")
-        install_step([os.path.join(folder, "bin", "pip"), "install", "--disable-pip-version-check", "--quiet",
-                      "--requirement", requirements], folder, "ddtrace for Python")
-    return installed("python-datadog", [requirements], install)
-
-
-def go_program():
-    """A Go that the module's first line allows: of the PATH, else the one that PyPI has."""
-    found = shutil.which("go")
-    if found:
-        version = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True,
-                                 env=dict(os.environ, GOTOOLCHAIN="local")).stdout.strip()
-        numbers = re.match(r"go(\d+)\.(\d+)", version)
-        if numbers and tuple(map(int, numbers.groups())) >= GO_LEAST:
-            return found
-    lock = os.path.join(HERE, "go-datadog", "requirements.txt")
-
-    def install(folder):
-        install_step([sys.executable, "-m", "venv", folder], folder, "python3-venv")
-        install_step([os.path.join(folder, "bin", "pip"), "install", "--disable-pip-version-check", "--quiet",
-                      "--requirement", lock], folder, "Go %d.%d or later" % GO_LEAST)
-    return os.path.join(installed("go", [lock], install), "bin", "go")
-
-
-def go_client():
-    source = os.path.join(HERE, "go-datadog")
-    locks = [os.path.join(source, f) for f in ("go.mod", "go.sum", "main.go")]
-
-    def install(folder):
-        go = go_program()
-        install_step([go, "build", "-C", source, "-mod=readonly", "-trimpath", "-o", os.path.join(folder, "shop"), "."],
-                     folder, "dd-trace-go")
-    os.environ["GOTOOLCHAIN"] = "local"
-    return os.path.join(installed("go-datadog", locks, install), "shop")
+    lock = os.path.join(HERE, "requirements.txt")
+    return packages.installed("python-datadog", [lock],
+                              lambda folder: packages.venv(folder, "ddtrace for Python", "--requirement", lock))
 
 
 def client_command(client, folder, tee):
@@ -133,7 +61,7 @@ def client_command(client, folder, tee):
         program = [os.path.join(venv, "bin", "ddtrace-run"), os.path.join(venv, "bin", "python")]
         return program + [os.path.join(HERE, "app.py")], datadog, folder
     if client.startswith("datadog-go"):
-        return [go_client()], datadog, folder  # by what /info offers
+        return [packages.go_built("go-datadog", "dd-trace-go")], datadog, folder  # by what /info offers
     if client.startswith("otel-js"):
         modules = node_client("node-otel")
         otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SERVICE_NAME": "shop",

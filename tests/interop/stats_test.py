@@ -11,18 +11,16 @@ import json
 import math
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
 import unittest
 import urllib.request
 
-from weirtest import run, spans
+from weirtest import packages, run, spans
 from weirtest.agent import free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CACHE = os.path.join(run.SOURCE, "build", "interop")
 NOW_NS = 1800000003 * 10**9
 ACCURACY = {False: 0.005416, True: 0.007813}  # of base 2^(1/64), logarithmic and linearly interpolated
 KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "more", "source",
@@ -139,7 +137,7 @@ class TraceAgent(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.go = build_go()
+        cls.go = packages.go_built("stats-go", "the trace-agent's packages")
 
     def decode(self, body):
         done = subprocess.run([self.go], input=body, stdout=subprocess.PIPE, timeout=120)
@@ -217,7 +215,7 @@ class Libdatadog(unittest.TestCase):
         cls.peer = build_cargo()
 
     def theirs(self, made):
-        path = os.path.join(CACHE, "stats-spans.%d" % os.getpid())
+        path = os.path.join(packages.CACHE, "stats-spans.%d" % os.getpid())
         with open(path, "wb") as f:
             f.write(spans.pack([made]))
         try:
@@ -262,7 +260,7 @@ class TestAgent(unittest.TestCase):
     def setUp(self):
         self.port = free_port()
         environ = dict(os.environ, ENABLED_CHECKS="trace_count_header,meta_tracer_version_header")
-        self.log = open(os.path.join(CACHE, "test-agent.log"), "wb")
+        self.log = open(os.path.join(packages.CACHE, "test-agent.log"), "wb")
         self.agent = subprocess.Popen(
             [self.program, "--host", "127.0.0.1", "--port", str(self.port), "--otlp-http-port", str(free_port()),
              "--otlp-grpc-port", str(free_port())], env=environ, stdout=self.log, stderr=self.log)
@@ -308,48 +306,23 @@ class TestAgent(unittest.TestCase):
         self.ask("/test/trace_check/failures?test_session_token=t")
 
 
-def run_or_skip(command, cwd, what, **options):
-    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, **options)
-    if done.returncode != 0:
-        print(done.stdout[-2000:])
-        run.skip(what)
-
-
-def build_go():
-    go = shutil.which("go") or next((p for p in ("/usr/local/go/bin/go", "/usr/lib/go/bin/go") if os.path.exists(p)),
-                                    None)
-    if not go:
-        run.skip("no Go toolchain")
-    os.makedirs(os.path.join(CACHE, "stats-go"), exist_ok=True)
-    program = os.path.join(CACHE, "stats-go", "stats-go")
-    run_or_skip([go, "build", "-o", program, "."], os.path.join(HERE, "stats-go"),
-                "a Go toolchain that builds the trace-agent's packages (too old, or they could not be fetched)")
-    return program
-
-
 def build_cargo():
     """The peer of the benches, built by bench/peers/build.sh where it is not there yet."""
     program = os.path.join(run.SOURCE, "build", "peers", "bin", "libdatadog")
     source = os.path.join(run.SOURCE, "bench", "peers", "libdatadog", "src", "main.rs")
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
         run.need_command("cargo")
-        run_or_skip([os.path.join(run.SOURCE, "bench", "peers", "build.sh"), "decode"], run.SOURCE,
-                    "libdatadog, which could not be built")
+        packages.step([os.path.join(run.SOURCE, "bench", "peers", "build.sh"), "decode"], run.SOURCE, "libdatadog")
     if not os.path.exists(program):
         run.skip("libdatadog, which could not be built")
     return program
 
 
 def install_pip():
-    folder = os.path.join(CACHE, "test-agent")
-    program = os.path.join(folder, "bin", "ddapm-test-agent")
-    if not os.path.exists(program):
-        os.makedirs(CACHE, exist_ok=True)
-        run_or_skip([sys.executable, "-m", "venv", folder], CACHE, "python3-venv")
-        run_or_skip([os.path.join(folder, "bin", "pip"), "install", "-q", "ddapm-test-agent==1.69.1"], CACHE,
-                    "ddapm-test-agent 1.69.1, which could not be installed")
-    return program
+    lock = os.path.join(HERE, "test-agent", "requirements.txt")
+    folder = packages.installed("test-agent", [lock],
+                                lambda at: packages.venv(at, "ddapm-test-agent", "--requirement", lock))
+    return os.path.join(folder, "bin", "ddapm-test-agent")
 
 
 PEERS = {"trace-agent": TraceAgent, "libdatadog": Libdatadog, "test-agent": TestAgent}
@@ -357,6 +330,6 @@ PEERS = {"trace-agent": TraceAgent, "libdatadog": Libdatadog, "test-agent": Test
 if __name__ == "__main__":
     PROGRAM, peer = sys.argv[1:3]
     del sys.argv[1:3]
-    os.makedirs(CACHE, exist_ok=True)
+    os.makedirs(packages.CACHE, exist_ok=True)
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(PEERS[peer])
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
