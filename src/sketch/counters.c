@@ -17,10 +17,17 @@
 #define AVX2 __attribute__((target("avx2")))
 #endif
 
-/* X(dst width, src width): counters never narrow. */
-#define EACH_WIDTHS(X)                                                                             \
-    X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
-#define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
+/* ret = f(p, dst width, src width), compiled for each pair of them. */
+#define CASE_WIDTHS(d, s, ret, f, p)                                                               \
+    case WR_WIDTHS(d, s):                                                                          \
+        (ret) = f(p, d, s);                                                                        \
+        break;
+#define BY_WIDTHS(ret, f, p)                                                                       \
+    switch (WR_WIDTHS((p)->dst_width, (p)->src_width)) {                                           \
+        WR_EACH_WIDTHS(CASE_WIDTHS, ret, f, p)                                                     \
+    default: /* narrowing: no caller does */                                                       \
+        WR_ASSERT(false);                                                                          \
+    }
 
 /* The counters from number i on, one by one. false: a sum did not fit. */
 WR_INLINE bool add_rest(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width,
@@ -99,6 +106,11 @@ WR_INLINE bool add_by_words(const struct wr_counters_pair *p, uint8_t dst_width,
     return add_rest(p, dst_width, src_width, i);
 }
 
+WR_INLINE bool add_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
+{
+    return add_by_words(p, dst_width, src_width, 0);
+}
+
 WR_INLINE bool fit_by_words(const struct wr_counters_pair *p, uint8_t dst_width, uint8_t src_width)
 {
     if (dst_width == src_width && !p->scale && dst_width < 3)
@@ -109,16 +121,7 @@ WR_INLINE bool fit_by_words(const struct wr_counters_pair *p, uint8_t dst_width,
 bool wr_counters_add_words(const struct wr_counters_pair *p)
 {
     bool fit = false;
-    switch (WIDTHS(p->dst_width, p->src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        fit = add_by_words(p, d, s, 0);                                                            \
-        break;
-        EACH_WIDTHS(X)
-#undef X
-    default: /* narrowing: no caller does */
-        WR_ASSERT(false);
-    }
+    BY_WIDTHS(fit, add_words, p);
     if (WR_UNLIKELY(!fit))
         take_off(p);
     return fit;
@@ -127,16 +130,7 @@ bool wr_counters_add_words(const struct wr_counters_pair *p)
 bool wr_counters_fit_words(const struct wr_counters_pair *p)
 {
     bool fit = false;
-    switch (WIDTHS(p->dst_width, p->src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        fit = fit_by_words(p, d, s);                                                               \
-        break;
-        EACH_WIDTHS(X)
-#undef X
-    default:
-        WR_ASSERT(false);
-    }
+    BY_WIDTHS(fit, fit_by_words, p);
     return fit;
 }
 
@@ -252,16 +246,7 @@ AVX2 WR_INLINE bool fit_by_avx2(const struct wr_counters_pair *p, uint8_t dst_wi
 AVX2 bool wr_counters_add_avx2(const struct wr_counters_pair *p)
 {
     bool fit = false;
-    switch (WIDTHS(p->dst_width, p->src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        fit = add_by_avx2(p, d, s);                                                                \
-        break;
-        EACH_WIDTHS(X)
-#undef X
-    default:
-        WR_ASSERT(false);
-    }
+    BY_WIDTHS(fit, add_by_avx2, p);
     if (WR_UNLIKELY(!fit))
         take_off(p);
     return fit;
@@ -270,16 +255,7 @@ AVX2 bool wr_counters_add_avx2(const struct wr_counters_pair *p)
 AVX2 bool wr_counters_fit_avx2(const struct wr_counters_pair *p)
 {
     bool fit = false;
-    switch (WIDTHS(p->dst_width, p->src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
-        fit = fit_by_avx2(p, d, s);                                                                \
-        break;
-        EACH_WIDTHS(X)
-#undef X
-    default:
-        WR_ASSERT(false);
-    }
+    BY_WIDTHS(fit, fit_by_avx2, p);
     return fit;
 }
 

@@ -12,6 +12,23 @@
  */
 #include "base/bits.h"
 
+/*
+ * For loops that are compiled once for each pair of widths: X(dst width, src width, what follows
+ * X). Counters never narrow, so src is at most as wide.
+ */
+#define WR_EACH_WIDTHS(X, ...)                                                                     \
+    X(0, 0, __VA_ARGS__)                                                                           \
+    X(1, 0, __VA_ARGS__)                                                                           \
+    X(1, 1, __VA_ARGS__)                                                                           \
+    X(2, 0, __VA_ARGS__)                                                                           \
+    X(2, 1, __VA_ARGS__)                                                                           \
+    X(2, 2, __VA_ARGS__)                                                                           \
+    X(3, 0, __VA_ARGS__)                                                                           \
+    X(3, 1, __VA_ARGS__)                                                                           \
+    X(3, 2, __VA_ARGS__)                                                                           \
+    X(3, 3, __VA_ARGS__)
+#define WR_WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
+
 /* The top bit of each lane. */
 WR_INLINE uint64_t wr_lanes_tops(uint8_t width)
 {

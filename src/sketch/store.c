@@ -108,14 +108,6 @@ uint64_t wr_store_weight(const struct wr_store *st)
     return sum << st->shift;
 }
 
-/*
- * Loops over counters, compiled once for each pair of widths: X(dst width, src width). Counters
- * never narrow, so src is at most as wide.
- */
-#define EACH_WIDTHS(X)                                                                             \
-    X(0, 0) X(1, 0) X(1, 1) X(2, 0) X(2, 1) X(2, 2) X(3, 0) X(3, 1) X(3, 2) X(3, 3)
-#define WIDTHS(dst, src) ((unsigned)(dst)*4u + (unsigned)(src))
-
 /* dst[i] = src[i] << scale. dst may lie before src in the same block. */
 WR_INLINE void widen_loop(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t src_width,
                           size_t n, unsigned scale)
@@ -131,12 +123,12 @@ static void widen(uint8_t *dst, uint8_t dst_width, const uint8_t *src, uint8_t s
         memmove(dst, src, n << dst_width);
         return;
     }
-    switch (WIDTHS(dst_width, src_width)) {
-#define X(d, s)                                                                                    \
-    case WIDTHS(d, s):                                                                             \
+    switch (WR_WIDTHS(dst_width, src_width)) {
+#define X(d, s, ...)                                                                               \
+    case WR_WIDTHS(d, s):                                                                          \
         widen_loop(dst, d, src, s, n, scale);                                                      \
         return;
-        EACH_WIDTHS(X)
+        WR_EACH_WIDTHS(X, )
 #undef X
     default: /* narrowing: no caller does */
         WR_ASSERT(false);
