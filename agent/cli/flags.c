@@ -62,6 +62,26 @@ size_t cli_flags_read(const struct cli_flags *flags, int argc, char **argv, int 
     return i;
 }
 
+bool cli_flags_line(const struct cli_line *line, int argc, char **argv, FILE *err)
+{
+    bool only_arguments = false; /* behind -- */
+    for (int at = 1; at < argc; at++) {
+        const char *const arg = argv[at];
+        bool ok = true;
+        if (!only_arguments && strcmp(arg, "--") == 0)
+            only_arguments = true;
+        else if (!only_arguments && strcmp(arg, "-h") == 0)
+            *line->help = true;
+        else if (!only_arguments && strncmp(arg, "--", 2) == 0)
+            ok = line->option(line->opts, argc, argv, &at, err);
+        else
+            ok = line->argument(line->opts, arg, err);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
 bool cli_flags_refuse(const struct cli_flags *flags, size_t flag, const char *value, FILE *err)
 {
     const struct cli_flag *const f = flag_at(flags, flag);

@@ -35,6 +35,19 @@ struct cli_flags {
 size_t cli_flags_read(const struct cli_flags *flags, int argc, char **argv, int *at,
                       const char **ret_value, FILE *err);
 
+/*
+ * A whole line: option for what begins with "--", which may move *at on; argument for the rest, and
+ * for all behind "--". -h sets *help. Both return false, err told why, where the line is wrong, and
+ * so does this.
+ */
+struct cli_line {
+    void *opts;
+    bool *help;
+    bool (*option)(void *opts, int argc, char **argv, int *at, FILE *err);
+    bool (*argument)(void *opts, const char *arg, FILE *err);
+};
+bool cli_flags_line(const struct cli_line *line, int argc, char **argv, FILE *err);
+
 /* "weir VERB: --name value: wanted: help"; returns false. */
 bool cli_flags_refuse(const struct cli_flags *flags, size_t flag, const char *value, FILE *err);
 

@@ -79,13 +79,6 @@ static bool set_format(const char *value, struct inspect_opts *opts)
     return cli_sketch_codec(value, &opts->codec);
 }
 
-static bool set_alpha(const char *value, struct inspect_opts *opts)
-{
-    char *end;
-    opts->alpha = strtod(value, &end);
-    return end != value && !*end && opts->alpha >= 1e-5 && opts->alpha <= 0.5;
-}
-
 static bool read_number(const char *value, uint64_t max, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -156,7 +149,7 @@ static bool set_value(enum option_kind kind, const char *value, struct inspect_o
     case OPTION_LIMIT:
         return read_number(value, UINT32_MAX, &opts->limit);
     case OPTION_ALPHA:
-        return set_alpha(value, opts);
+        return cli_sketch_alpha(value, &opts->alpha);
     case OPTION_CEIL:
         opts->ceil = true;
         return true;
@@ -194,8 +187,9 @@ static bool take_setting(int argc, char **argv, int *at, struct inspect_opts *op
     return ok;
 }
 
-static bool parse_option(int argc, char **argv, int *at, struct inspect_opts *opts, FILE *err)
+static bool parse_option(void *ctx, int argc, char **argv, int *at, FILE *err)
 {
+    struct inspect_opts *const opts = ctx;
     if (is_setting(argv[*at] + 2))
         return take_setting(argc, argv, at, opts, err);
     const char *value = NULL;
@@ -206,8 +200,9 @@ static bool parse_option(int argc, char **argv, int *at, struct inspect_opts *op
            cli_flags_refuse(&flags, kind, value, err);
 }
 
-static bool parse_path(const char *arg, struct inspect_opts *opts, FILE *err)
+static bool parse_path(void *ctx, const char *arg, FILE *err)
 {
+    struct inspect_opts *const opts = ctx;
     if (opts->path) {
         (void)fputs("weir inspect: more than one file\n", err);
         return false;
@@ -219,21 +214,10 @@ static bool parse_path(const char *arg, struct inspect_opts *opts, FILE *err)
 bool cli_inspect_opts_parse(int argc, char **argv, struct inspect_opts *opts, FILE *err)
 {
     *opts = (struct inspect_opts){.format = INSPECT_AUTO};
-    bool only_path = false; /* behind -- */
-    for (int at = 1; at < argc; at++) {
-        char *const arg = argv[at];
-        bool ok = true;
-        if (!only_path && strcmp(arg, "--") == 0)
-            only_path = true;
-        else if (!only_path && strcmp(arg, "-h") == 0)
-            opts->help = true;
-        else if (!only_path && strncmp(arg, "--", 2) == 0)
-            ok = parse_option(argc, argv, &at, opts, err);
-        else
-            ok = parse_path(arg, opts, err);
-        if (!ok)
-            return false;
-    }
+    const struct cli_line line = {
+        .opts = opts, .help = &opts->help, .option = parse_option, .argument = parse_path};
+    if (!cli_flags_line(&line, argc, argv, err))
+        return false;
     if (!opts->path && !opts->help)
         (void)fputs("weir inspect: no file is named; - is standard input\n", err);
     return opts->path || opts->help;

@@ -130,8 +130,9 @@ static bool set_value(enum option_kind kind, const char *value, struct query_opt
     return false;
 }
 
-static bool parse_option(int argc, char **argv, int *at, struct query_opts *opts, FILE *err)
+static bool parse_option(void *ctx, int argc, char **argv, int *at, FILE *err)
 {
+    struct query_opts *const opts = ctx;
     const char *value = NULL;
     const size_t kind = cli_flags_read(&flags, argc, argv, at, &value, err);
     if (kind == SIZE_MAX)
@@ -143,8 +144,9 @@ static bool parse_option(int argc, char **argv, int *at, struct query_opts *opts
            cli_flags_refuse(&flags, kind, value, err);
 }
 
-static bool parse_expr(const char *arg, struct query_opts *opts, FILE *err)
+static bool parse_expr(void *ctx, const char *arg, FILE *err)
 {
+    struct query_opts *const opts = ctx;
     if (opts->expr) {
         (void)fprintf(err, "weir query: more than one expression; quote it as one argument\n");
         return false;
@@ -156,21 +158,10 @@ static bool parse_expr(const char *arg, struct query_opts *opts, FILE *err)
 bool cli_query_opts_parse(int argc, char **argv, struct query_opts *ret_opts, FILE *err)
 {
     struct query_opts opts = {.last = "5m"};
-    bool only_expr = false; /* behind -- */
-    for (int at = 1; at < argc; at++) {
-        const char *const arg = argv[at];
-        bool ok = true;
-        if (!only_expr && strcmp(arg, "--") == 0)
-            only_expr = true;
-        else if (!only_expr && strcmp(arg, "-h") == 0)
-            opts.help = true;
-        else if (!only_expr && strncmp(arg, "--", 2) == 0)
-            ok = parse_option(argc, argv, &at, &opts, err);
-        else
-            ok = parse_expr(arg, &opts, err);
-        if (!ok)
-            return false;
-    }
+    const struct cli_line line = {
+        .opts = &opts, .help = &opts.help, .option = parse_option, .argument = parse_expr};
+    if (!cli_flags_line(&line, argc, argv, err))
+        return false;
     *ret_opts = opts;
     return true;
 }

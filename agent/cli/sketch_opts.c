@@ -109,11 +109,11 @@ static bool read_scale(const char *value, struct sketch_opts *opts)
     return true;
 }
 
-static bool read_alpha(const char *value, struct sketch_opts *opts)
+bool cli_sketch_alpha(const char *text, double *ret_alpha)
 {
     char *end;
-    opts->alpha = strtod(value, &end);
-    return end != value && !*end && opts->alpha >= 1e-5 && opts->alpha <= 0.5;
+    *ret_alpha = strtod(text, &end);
+    return end != text && !*end && *ret_alpha >= 1e-5 && *ret_alpha <= 0.5;
 }
 
 static bool read_delimiter(const char *value, struct sketch_opts *opts)
@@ -138,7 +138,7 @@ static bool set_value(enum option_kind kind, const char *value, struct sketch_op
     case OPTION_SCALE:
         return read_scale(value, opts);
     case OPTION_ALPHA:
-        return read_alpha(value, opts);
+        return cli_sketch_alpha(value, &opts->alpha);
     case OPTION_MAX_BINS:
         return read_u32(value, 2, 32768, &opts->limit);
     case OPTION_TO:
@@ -157,8 +157,9 @@ static bool set_value(enum option_kind kind, const char *value, struct sketch_op
     return false;
 }
 
-static bool parse_option(int argc, char **argv, int *at, struct sketch_opts *opts, FILE *err)
+static bool parse_option(void *ctx, int argc, char **argv, int *at, FILE *err)
 {
+    struct sketch_opts *const opts = ctx;
     const char *value = NULL;
     const size_t kind = cli_flags_read(&flags, argc, argv, at, &value, err);
     if (kind == SIZE_MAX)
@@ -167,8 +168,9 @@ static bool parse_option(int argc, char **argv, int *at, struct sketch_opts *opt
            cli_flags_refuse(&flags, kind, value, err);
 }
 
-static bool parse_path(const char *arg, struct sketch_opts *opts, FILE *err)
+static bool parse_path(void *ctx, const char *arg, FILE *err)
 {
+    struct sketch_opts *const opts = ctx;
     if (opts->path) {
         (void)fputs("weir sketch: more than one file\n", err);
         return false;
@@ -185,21 +187,10 @@ bool cli_sketch_opts_parse(int argc, char **argv, struct sketch_opts *ret_opts, 
                                      .rows = 20,
                                      .scale = WEIR_SKETCH_SCALE_DEFAULT,
                                      .limit = WEIR_SKETCH_BINS_DEFAULT};
-    bool only_path = false; /* behind -- */
-    for (int at = 1; at < argc; at++) {
-        char *const arg = argv[at];
-        bool ok = true;
-        if (!only_path && strcmp(arg, "--") == 0)
-            only_path = true;
-        else if (!only_path && strcmp(arg, "-h") == 0)
-            ret_opts->help = true;
-        else if (!only_path && strncmp(arg, "--", 2) == 0)
-            ok = parse_option(argc, argv, &at, ret_opts, err);
-        else
-            ok = parse_path(arg, ret_opts, err);
-        if (!ok)
-            return false;
-    }
+    const struct cli_line line = {
+        .opts = ret_opts, .help = &ret_opts->help, .option = parse_option, .argument = parse_path};
+    if (!cli_flags_line(&line, argc, argv, err))
+        return false;
     if (!ret_opts->path)
         ret_opts->path = "-";
     if (ret_opts->hex && !ret_opts->encode) {

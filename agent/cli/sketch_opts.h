@@ -37,4 +37,6 @@ void cli_sketch_opts_help(FILE *to);
 
 /* The codec of that name (weir_codec_name); false: none. Of --to, and of weir inspect --format. */
 bool cli_sketch_codec(const char *name, uint32_t *ret_codec);
+/* An accuracy that a logarithmic mapping can have; false: it is none. Of --alpha of both. */
+bool cli_sketch_alpha(const char *text, double *ret_alpha);
 #endif
