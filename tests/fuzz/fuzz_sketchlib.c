@@ -4,7 +4,7 @@
  *
  * Input: 1 byte the bin limit, 1 byte which of the two, then the bytes.
  */
-#include "foreign.h"
+#include "codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
