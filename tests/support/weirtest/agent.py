@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A running agent: free ports on the loopback, a store of its own, started and ended by the test."""
+import itertools
 import json
 import os
 import random
@@ -14,11 +15,15 @@ import urllib.parse
 from . import http, run
 
 
+FIRST_PORT = random.randrange(10240, 32000)  # tests run side by side
+ports = itertools.cycle([*range(FIRST_PORT, 32000), *range(10240, FIRST_PORT)])
+
+
 def free_port():
-    """A port that is free now and stays so: below the range the kernel gives to connections that go
-    out (32768 on), where a port that is let go of for a restart may be gone a moment later."""
-    while True:
-        port = random.randrange(10240, 32000)
+    """A port that is free now and stays so: none twice, and below the range the kernel gives to
+    connections that go out (32768 on), where one that is let go of for a restart may be gone a
+    moment later."""
+    for port in ports:
         with socket.socket() as s:
             try:
                 s.bind(("127.0.0.1", port))
