@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peer of the benches `aggregate`, `decode` and `encode`: libdatadog's span concentrator, its
+//! Peer of the benches `aggregate`, `decode`, `encode` and those of `flood.rs`: libdatadog's span concentrator, its
 //! MessagePack decoders and encoders on the work that our benches do. A call is one round: one JSON
 //! line on stdout.
 //!
@@ -10,10 +10,14 @@
 //!                                        the list of bench/encode.c, encoded TIMES times; FORM is
 //!                                        plain, enriched, origin or enriched_origin
 //!
+//!   libdatadog flood WORKLOAD            answers a line of its input at a time, see flood.rs
+//!
 //!   libdatadog rows FILE                 not a bench: the rows of the spans of a v0.4 body, a JSON
 //!                                        line each, for tests/interop/stats_test.py
 //!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
+
+mod flood;
 
 use std::hint::black_box;
 use std::process::exit;
@@ -438,7 +442,8 @@ fn main() {
             decode(&args[1], &args[2], number(3) as usize, number(4) as usize)
         }
         Some("encode") if args.len() == 4 => encode(&args[1], &args[2], number(3) as usize),
+        Some("flood") if args.len() == 2 => flood::flood(&args[1]),
         Some("rows") if args.len() == 2 => rows(&args[1]),
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | rows FILE"),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | flood WORKLOAD | rows FILE"),
     }
 }
