@@ -28,8 +28,8 @@ enum {
     CORES = 2,
     ROUNDS = 3,
     SECONDS = 5,
-    WARM_SECONDS = 2,
-    SAMPLES = 4096, /* seconds in all rounds */
+    WARM_ROUNDS = 6, /* of a second: a window each, until the table has had all it can hold */
+    SAMPLES = 1000,
     LABELS = 1 << 20,
     CLOCK_EVERY = 64 /* spans */
 };
@@ -133,7 +133,7 @@ static void *produce(void *arg)
     struct flood_span s;
     struct bench_rng rng = {.s = me->index};
     uint32_t number = 0; /* all threads walk the same sequence */
-    if (weir_producer_new(f->st, getenv("RING") ? (size_t)atol(getenv("RING")) << 10 : 0, 0, &p))
+    if (weir_producer_new(f->st, 0, 0, &p))
         fail("no producer");
     flood_span_init(&s, f->w, f->st);
     for (;;) {
@@ -150,6 +150,7 @@ static void *produce(void *arg)
 struct totals {
     uint64_t published;
     uint64_t refused;
+    uint64_t taken; /* by the inbox; rows have them after a flush */
 };
 
 static struct totals totals_of(struct flood *f)
@@ -159,6 +160,7 @@ static struct totals totals_of(struct flood *f)
         t.published += atomic_load_explicit(&f->producers[i].published, memory_order_relaxed);
         t.refused += atomic_load_explicit(&f->producers[i].refused, memory_order_relaxed);
     }
+    t.taken = t.published - t.refused;
     return t;
 }
 
@@ -188,35 +190,39 @@ static void account(struct flood *f)
     exit(1);
 }
 
-/* What the seconds of all rounds saw; what was taken is what found room, until the flush. */
-struct seconds {
-    double taken[SAMPLES];
-    double published[SAMPLES];
-    size_t count;
-};
-
-static void sample(struct flood *f, int seconds, struct seconds *ret)
+static double flatness_of(const double *values, size_t n)
 {
-    int64_t at = bench_now_ns();
-    const int64_t until = at + seconds * second_ns;
-    struct totals before = totals_of(f);
-    for (int64_t due = at + second_ns; due <= until; due += second_ns) {
-        int64_t now;
-        while ((now = bench_now_ns()) < due) {
-            const int64_t left = due - now;
-            (void)nanosleep(
-                &(struct timespec){.tv_sec = left / second_ns, .tv_nsec = left % second_ns}, NULL);
-        }
-        const struct totals t = totals_of(f);
-        const double s = (double)(now - at) / 1e9;
-        if (ret->count < SAMPLES) {
-            const uint64_t published = t.published - before.published;
-            ret->published[ret->count] = (double)published / s;
-            ret->taken[ret->count++] = (double)(published - (t.refused - before.refused)) / s;
-        }
-        before = t;
+    double least = values[0];
+    for (size_t i = 1; i < n; i++)
+        least = values[i] < least ? values[i] : least;
+    return least / bench_median(values, n);
+}
+
+static void sleep_until(int64_t due_ns)
+{
+    for (int64_t left; (left = due_ns - bench_now_ns()) > 0;)
+        (void)nanosleep(&(struct timespec){.tv_sec = left / second_ns, .tv_nsec = left % second_ns},
+                        NULL);
+}
+
+/* Lets them run: spans a second that found room, a value a second, the least over the median. */
+static double sample(struct flood *f, int seconds)
+{
+    static double taken[SAMPLES];
+    size_t n = 0;
+    const int64_t from = bench_now_ns();
+    int64_t at = from;
+    uint64_t before = totals_of(f).taken;
+    for (int i = 1; i <= seconds; i++) {
+        sleep_until(from + i * second_ns);
+        const int64_t now = bench_now_ns();
+        const uint64_t sum = totals_of(f).taken;
+        if (n < SAMPLES)
+            taken[n++] = (double)(sum - before) * 1e9 / (double)(now - at);
+        before = sum;
         at = now;
     }
+    return flatness_of(taken, n);
 }
 
 static double process_cpu_ns(void)
@@ -232,27 +238,12 @@ struct figures {
     double published[1000];
     double cpu_ns[1000];
     double labels_ns[1000];
-    struct seconds seconds;
+    double dropped[1000]; /* of what was published */
+    double flatness[1000];
+    /* As they were before the first round. */
+    struct weir_stats_health before;
+    uint64_t allocations;
 };
-
-static void round_of(struct flood *f, int seconds, struct figures *ret, size_t at)
-{
-    const struct totals before = totals_of(f);
-    const uint64_t hits = f->hits;
-    const double cpu = process_cpu_ns();
-    atomic_store(&f->stop, false);
-    const int64_t from = bench_now_ns();
-    (void)pthread_barrier_wait(&f->start);
-    sample(f, seconds, &ret->seconds);
-    atomic_store(&f->stop, true);
-    (void)pthread_barrier_wait(&f->end);
-    const double spent = (double)(bench_now_ns() - from) / 1e9;
-    account(f);
-    const double taken = (double)(f->hits - hits);
-    ret->taken[at] = taken / spent;
-    ret->published[at] = (double)(totals_of(f).published - before.published) / spent;
-    ret->cpu_ns[at] = (process_cpu_ns() - cpu) / taken;
-}
 
 /* The host's share: the same spans, handed to nobody. */
 static double labels_alone(struct flood *f)
@@ -268,6 +259,28 @@ static double labels_alone(struct flood *f)
         __asm__ volatile("" : : "r"(&s), "r"(sink) : "memory"); /* somebody might read them */
     }
     return (double)(bench_thread_cpu_ns() - from) / LABELS;
+}
+
+static void round_of(struct flood *f, int seconds, struct figures *ret, size_t at)
+{
+    ret->labels_ns[at] = labels_alone(f);
+    const struct totals before = totals_of(f);
+    const uint64_t hits = f->hits;
+    const double cpu = process_cpu_ns();
+    atomic_store(&f->stop, false);
+    const int64_t from = bench_now_ns();
+    (void)pthread_barrier_wait(&f->start);
+    ret->flatness[at] = sample(f, seconds);
+    atomic_store(&f->stop, true);
+    (void)pthread_barrier_wait(&f->end);
+    const double spent = (double)(bench_now_ns() - from) / 1e9;
+    account(f);
+    const double taken = (double)(f->hits - hits);
+    const double published = (double)(totals_of(f).published - before.published);
+    ret->taken[at] = taken / spent;
+    ret->published[at] = published / spent;
+    ret->dropped[at] = 1 - taken / published;
+    ret->cpu_ns[at] = (process_cpu_ns() - cpu) / taken;
 }
 
 static void flood_begin(struct flood *f, const struct flood_workload *w)
@@ -336,27 +349,13 @@ static void peer_round(struct peer *p, int seconds, bool keep)
 {
     char question[16];
     (void)snprintf(question, sizeof question, "%d", seconds);
-    if (!bench_answerer_ask(&p->a, question) || !keep)
-        return;
-    for (size_t m = 0; m < METRICS; m++)
-        bench_peer_add(&p->metrics[m], bench_json_number(p->a.answer, metric_names[m]));
-}
-
-static void peer_stop(struct peer *p)
-{
-    bench_answerer_stop(&p->a);
-    for (size_t m = 0; m < METRICS; m++) {
-        if (p->a.why[0])
+    if (!bench_answerer_ask(&p->a, question)) {
+        for (size_t m = 0; m < METRICS; m++)
             memcpy(p->metrics[m].why, p->a.why, sizeof p->a.why);
+    } else if (keep) {
+        for (size_t m = 0; m < METRICS; m++)
+            bench_peer_add(&p->metrics[m], bench_json_number(p->a.answer, metric_names[m]));
     }
-}
-
-static double flatness_of(const double *values, size_t n)
-{
-    double least = values[0];
-    for (size_t i = 1; i < n; i++)
-        least = values[i] < least ? values[i] : least;
-    return least / bench_median(values, n < 1000 ? n : 1000);
 }
 
 static void report_dropped(const struct bench *b, const struct flood *f,
@@ -373,6 +372,29 @@ static void report_dropped(const struct bench *b, const struct flood *f,
     }
     bench_report_one(b, "flood", "overflow", "spans",
                      (double)(f->health.overflow - before->overflow));
+}
+
+static void report(const struct bench *b, const struct flood *f, const struct figures *figures,
+                   const struct peer *peers, size_t peer_count)
+{
+    const size_t rounds = (size_t)b->rounds;
+    for (size_t i = 0; i < peer_count; i++) {
+        const struct bench_peer *const m = peers[i].metrics;
+        bench_report_peer(b, "flood", "spans_per_s", "spans/s", BENCH_HIGHER, figures->taken,
+                          rounds, &m[TAKEN]);
+        bench_report_peer(b, "flood", "published_per_s", "ops/s", BENCH_HIGHER, figures->published,
+                          rounds, &m[PUBLISHED]);
+        bench_report_peer(b, "flood", "labels_ns", "ns", BENCH_LOWER, figures->labels_ns, rounds,
+                          &m[LABELS_NS]);
+        bench_report_peer(b, "flood", "dropped_share", "ratio", BENCH_LOWER, figures->dropped,
+                          rounds, &m[DROPPED]);
+        bench_report_peer(b, "flood", "flatness", "ratio", BENCH_HIGHER, figures->flatness, rounds,
+                          &m[FLATNESS]);
+    }
+    bench_report(b, "flood", "cpu_ns_per_span", "ns", BENCH_LOWER, figures->cpu_ns, rounds);
+    report_dropped(b, f, &figures->before);
+    bench_report_one(b, "flood", "allocations", "count",
+                     (double)(f->heap.allocations - figures->allocations));
 }
 
 int main(int argc, char **argv)
@@ -392,38 +414,20 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < PEERS; i++)
         peer_start(&peers[i], w->name);
     flood_begin(&f, w);
-    round_of(&f, WARM_SECONDS, &figures, 0);
+    for (int i = 0; i < WARM_ROUNDS; i++)
+        round_of(&f, 1, &figures, 0);
     for (size_t i = 0; i < PEERS; i++)
-        peer_round(&peers[i], WARM_SECONDS, false);
-    figures.seconds.count = 0;
-    const struct weir_stats_health before = f.health;
-    const uint64_t allocations = f.heap.allocations;
+        peer_round(&peers[i], 1, false);
+    figures.before = f.health;
+    figures.allocations = f.heap.allocations;
     for (int r = 0; r < b.rounds; r++) {
-        figures.labels_ns[r] = labels_alone(&f);
         round_of(&f, seconds, &figures, (size_t)r);
         for (size_t i = 0; i < PEERS; i++)
             peer_round(&peers[i], seconds, true);
     }
-    const uint64_t allocated = f.heap.allocations - allocations;
     for (size_t i = 0; i < PEERS; i++)
-        peer_stop(&peers[i]);
-    const size_t rounds = (size_t)b.rounds;
-    for (size_t i = 0; i < PEERS; i++) {
-        bench_report_peer(&b, "flood", "spans_per_s", "spans/s", BENCH_HIGHER, figures.taken,
-                          rounds, &peers[i].metrics[TAKEN]);
-        bench_report_peer(&b, "flood", "published_per_s", "ops/s", BENCH_HIGHER, figures.published,
-                          rounds, &peers[i].metrics[PUBLISHED]);
-        bench_report_peer(&b, "flood", "labels_ns", "ns", BENCH_LOWER, figures.labels_ns, rounds,
-                          &peers[i].metrics[LABELS_NS]);
-    }
-    bench_report(&b, "flood", "cpu_ns_per_span", "ns", BENCH_LOWER, figures.cpu_ns, rounds);
-    const double flat = flatness_of(figures.seconds.taken, figures.seconds.count);
-    bench_report_peer(&b, "flood", "flatness", "ratio", BENCH_HIGHER, &flat, 1,
-                      &peers[0].metrics[FLATNESS]);
-    bench_report_one(&b, "flood", "flatness_published", "ratio",
-                     flatness_of(figures.seconds.published, figures.seconds.count));
-    report_dropped(&b, &f, &before);
-    bench_report_one(&b, "flood", "allocations", "count", (double)allocated);
+        bench_answerer_stop(&peers[i].a);
+    report(&b, &f, &figures, peers, PEERS);
     flood_end(&f);
     return 0;
 }

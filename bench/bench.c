@@ -119,7 +119,7 @@ struct goal {
 static bool goal_is_of(char **fields, const char *const *row)
 {
     for (size_t i = 0; i < 5; i++) {
-        if (strcmp(fields[i], row[i] ? row[i] : "-") != 0)
+        if (strcmp(fields[i], "*") != 0 && strcmp(fields[i], row[i] ? row[i] : "-") != 0)
             return false;
     }
     return true;
@@ -141,6 +141,7 @@ static struct goal find_goal(const char *const *row)
     struct goal g = {GOAL_NONE, 0};
     FILE *const f = fopen(BENCH_GOALS, "re");
     char line[256];
+    bool listed = !f;
     while (f && g.form == GOAL_NONE && fgets(line, sizeof line, f)) {
         char *fields[7];
         size_t n = 0;
@@ -148,11 +149,16 @@ static struct goal find_goal(const char *const *row)
         for (char *at = strtok_r(line, "\t\n", &rest); at && n < 7;
              at = strtok_r(NULL, "\t\n", &rest))
             fields[n++] = at;
-        if (n == 7 && fields[0][0] != '#' && goal_is_of(fields, row))
+        if (n != 7 || fields[0][0] == '#')
+            continue;
+        listed |= strcmp(fields[0], row[0]) == 0 && strcmp(fields[1], row[1]) == 0;
+        if (goal_is_of(fields, row))
             g = (struct goal){form_of(fields[5]), strtod(fields[6], NULL)};
     }
     if (f)
         (void)fclose(f);
+    if (!listed)
+        fprintf(stderr, "bench: %s %s is not in goals.tsv\n", row[0], row[1]);
     return g;
 }
 
@@ -368,6 +374,15 @@ bool bench_answerer_ask(struct bench_answerer *a, const char *question)
     fprintf(stderr, "bench: the peer %s failed at %s\n", a->program, question);
     (void)snprintf(a->why, sizeof a->why, "it failed");
     return false;
+}
+
+void bench_peer_ask(struct bench_peer *p, struct bench_answerer *a, const char *question,
+                    const char *key)
+{
+    if (bench_answerer_ask(a, question))
+        bench_peer_add(p, bench_json_number(a->answer, key));
+    else if (!p->why[0])
+        memcpy(p->why, a->why, sizeof p->why);
 }
 
 void bench_answerer_stop(struct bench_answerer *a)

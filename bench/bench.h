@@ -73,6 +73,10 @@ void bench_answerer_start(struct bench_answerer *a, const char *program, char **
  * on stderr, gets a why, and is not asked again.
  */
 bool bench_answerer_ask(struct bench_answerer *a, const char *question);
+/* Asks it and keeps the number behind "key": in its answer; where there is none the peer has its
+ * why. */
+void bench_peer_ask(struct bench_peer *p, struct bench_answerer *a, const char *question,
+                    const char *key);
 /* Closes its input and waits for its end. */
 void bench_answerer_stop(struct bench_answerer *a);
 /* Where peers are built, and may be given files. */

@@ -47,7 +47,7 @@ static uint32_t join(char *dst, const char *prefix, size_t prefix_len, uint32_t 
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
     memcpy(dst, prefix, prefix_len);
-    const size_t digits = 1 + (number > 9) + (number > 99) + (number > 999) + (number > 9999) +
+    const size_t digits = 1u + (number > 9) + (number > 99) + (number > 999) + (number > 9999) +
                           (number > 99999) + (number > 999999);
     size_t at = prefix_len + digits;
     while (number > 9) {
