@@ -93,6 +93,8 @@ static void json_peer(const struct bench_peer *peer, double peer_value, double r
                peer->why);
     else
         printf("\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer->name, peer_value, ratio);
+    if (peer && peer->note)
+        printf(",\"note\":\"%s\"", peer->note);
 }
 
 static void table_peer(const struct bench_peer *peer, double ratio, const struct spread *s)
@@ -103,6 +105,8 @@ static void table_peer(const struct bench_peer *peer, double ratio, const struct
         printf(" %-21s (%s)", peer->name, peer->why);
     else
         printf(" %-21s %6.4g %10.6g %10.6g %10.6g", peer->name, ratio, s->median, s->min, s->max);
+    if (peer && peer->note)
+        printf("  (%s)", peer->note);
 }
 
 /*

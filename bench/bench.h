@@ -6,7 +6,8 @@
  * medians; with --json a line an object:
  *   {"bench","case","metric","value","unit","peer","peer_value","ratio"}
  * peer fields null where there is none; ratio above 1 is ahead of the peer. Where a peer could not
- * run, its value and the ratio are null and a member "why" follows. A bench that runs a case with
+ * run, its value and the ratio are null and a member "why" follows; where it does less than
+ * ours, a member "note" says what is missing. A bench that runs a case with
  * several mappings names the one in a member "mapping" behind "case". A row for which goals.tsv has
  * a goal ends with the members "goal" and, where it can be told, "met".
  *
@@ -41,6 +42,8 @@ void bench_report(const struct bench *b, const char *c, const char *metric, cons
 /* A program that does the same work, and what it said of it, a value a round. */
 struct bench_peer {
     const char *name;
+    const char
+        *note; /* what it leaves out that ours does, printed beside its ratio; NULL: nothing */
     char program[256];
     char why[96]; /* why there are no values; empty: it runs */
     size_t count;
