@@ -30,6 +30,7 @@ expect 1 '--rounds takes a number or a name' "$root/dev" bench --rounds
 expect 1 '--case takes a number or a name' "$root/dev" bench --case 'a b'
 expect 0 'adversarial flood' "$root/dev" bench --list
 # A line that is not of this form would be passed over by the benches.
+# shellcheck disable=SC2016 # awk's
 expect 0 '' awk -F '\t' '/^#/ { next }
     NF != 7 || $6 !~ /^(ratio|least|most|none)$/ || ($6 != "none" && $7 !~ /^[0-9.e+]+$/) {
         print FILENAME ": " $0; bad = 1
