@@ -49,7 +49,11 @@ impl FloodSpan {
             service: "svc".into(),
             operation: "op".into(),
             resource: "res".into(),
-            first_key: if additional { "region" } else { "peer.hostname" },
+            first_key: if additional {
+                "region"
+            } else {
+                "peer.hostname"
+            },
             first: "localhost".into(),
             second: String::new(),
             start: 0,

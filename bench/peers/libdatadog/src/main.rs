@@ -194,7 +194,11 @@ fn decode(form: &str, dir: &str, times: usize, expected: usize) {
             "v1" => {
                 let (payload, _) =
                     msgpack_decoder::v1::from_slice(body).map_err(|e| e.to_string())?;
-                return Ok(black_box(&payload).chunks.iter().map(|c| c.spans.len()).sum());
+                return Ok(black_box(&payload)
+                    .chunks
+                    .iter()
+                    .map(|c| c.spans.len())
+                    .sum());
             }
             _ => fail("decodes v04, v05 and v1"),
         };
@@ -244,7 +248,8 @@ fn list(form: &str) -> Vec<SpanSlice<'static>> {
             span.metrics.insert("_dd.top_level".into(), 1.0);
             span.metrics.insert("thread.id".into(), 1.0);
             if enriched {
-                span.meta.insert("some-tag-key".into(), "some-tag-value".into());
+                span.meta
+                    .insert("some-tag-key".into(), "some-tag-value".into());
                 span.metrics.insert("some-metric-key".into(), 1.0);
             }
             span.meta.dedup();
@@ -261,7 +266,10 @@ fn native_v1(spans: &[SpanSlice<'static>]) -> v1::TracerPayload<SliceData<'stati
         .map(|s| {
             let texts = s.meta.iter().filter(|(k, _)| k.as_ref() != "_dd.origin");
             let texts = texts.map(|(k, v)| (k.clone(), v1::AttributeValue::String(v.clone())));
-            let numbers = s.metrics.iter().map(|(k, v)| (k.clone(), v1::AttributeValue::Float(*v)));
+            let numbers = s
+                .metrics
+                .iter()
+                .map(|(k, v)| (k.clone(), v1::AttributeValue::Float(*v)));
             let mut span = v1::Span::<SliceData<'static>> {
                 service: s.service.clone(),
                 name: s.name.clone(),
@@ -380,7 +388,9 @@ fn rows(file: &str) {
     let body = std::fs::read(file).unwrap_or_else(|e| fail(&format!("{file}: {e}")));
     let (traces, _) =
         msgpack_decoder::v04::from_slice(&body).unwrap_or_else(|e| fail(&e.to_string()));
-    let kinds = ["client", "server", "producer", "consumer"].map(String::from).to_vec();
+    let kinds = ["client", "server", "producer", "consumer"]
+        .map(String::from)
+        .to_vec();
     let limits = CardinalityLimitConfig {
         whole_key_limit: 1 << 24,
         resource_limit: 1 << 23,
