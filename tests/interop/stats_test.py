@@ -15,10 +15,9 @@ import subprocess
 import sys
 import time
 import unittest
-import urllib.request
 
+import peers
 from weirtest import packages, run, spans
-from weirtest.agent import free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOW_NS = 1800000003 * 10**9
@@ -103,8 +102,8 @@ def model(made):
     return rows
 
 
-def body_of(program, made, java):
-    done = subprocess.run([program] + (["--java"] if java else []) + [str(NOW_NS)], input=spans.pack([made]),
+def body_of(program, made, java, now_ns=NOW_NS):
+    done = subprocess.run([program] + (["--java"] if java else []) + [str(now_ns)], input=spans.pack([made]),
                           stdout=subprocess.PIPE, timeout=120)
     if done.returncode != 0:
         raise AssertionError("%s ended with %d" % (program, done.returncode))
@@ -212,7 +211,7 @@ class Libdatadog(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.peer = build_cargo()
+        cls.peer = peers.libdatadog()
 
     def theirs(self, made):
         path = os.path.join(packages.CACHE, "stats-spans.%d" % os.getpid())
@@ -255,47 +254,16 @@ class TestAgent(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.program = install_pip()
-
-    def setUp(self):
-        self.port = free_port()
-        environ = dict(os.environ, ENABLED_CHECKS="trace_count_header,meta_tracer_version_header")
-        self.log = open(os.path.join(packages.CACHE, "test-agent.log"), "wb")
-        self.agent = subprocess.Popen(
-            [self.program, "--host", "127.0.0.1", "--port", str(self.port), "--otlp-http-port", str(free_port()),
-             "--otlp-grpc-port", str(free_port())], env=environ, stdout=self.log, stderr=self.log)
-        self.addCleanup(self.stop)
-        for _ in range(300):
-            try:
-                self.ask("/info")
-                return
-            except OSError:
-                self.assertIsNone(self.agent.poll())
-                time.sleep(0.2)
-        self.fail("the test agent does not answer")
-
-    def stop(self):
-        self.agent.terminate()
-        self.agent.wait(10)
-        self.log.close()
-
-    def ask(self, path, body=None):
-        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data=body,
-                                         method="PUT" if body else "GET",
-                                         headers={"Content-Type": "application/msgpack", "Datadog-Meta-Lang": "c",
-                                                  "Datadog-Meta-Tracer-Version": "0.1.0",
-                                                  "X-Datadog-Test-Session-Token": "t"} if body else {})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, answer.read()
+        cls.agent = peers.TestAgent()
+        cls.addClassCleanup(cls.agent.stop)
 
     def test_it_takes_the_body_and_holds_the_rows(self):
         made = plain_spans()
         want = model(made)
-        self.ask("/test/session/start?test_session_token=t")
+        self.agent.start_session("t")
         for java in (False, True):
-            status, _ = self.ask("/v0.6/stats", body_of(PROGRAM, made, java))
-            self.assertEqual(status, 200)
-        payloads = json.loads(self.ask("/test/session/stats?test_session_token=t")[1])
+            self.assertEqual(self.agent.put("/v0.6/stats", body_of(PROGRAM, made, java), "t"), 200)
+        payloads = self.agent.get("/test/session/stats", "t")
         self.assertEqual(len(payloads), 2)
         for payload in payloads:
             groups = payload["Stats"][0]["Stats"]
@@ -303,26 +271,7 @@ class TestAgent(unittest.TestCase):
             for name, ours in (("Hits", "hits"), ("Errors", "errors"), ("TopLevelHits", "top"),
                                ("Duration", "duration")):
                 self.assertEqual(sum(g[name] for g in groups), sum(r[ours] for r in want.values()))
-        self.ask("/test/trace_check/failures?test_session_token=t")
-
-
-def build_cargo():
-    """The peer of the benches, built by bench/peers/build.sh where it is not there yet."""
-    program = os.path.join(run.SOURCE, "build", "peers", "bin", "libdatadog")
-    source = os.path.join(run.SOURCE, "bench", "peers", "libdatadog", "src", "main.rs")
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
-        run.need_command("cargo")
-        packages.step([os.path.join(run.SOURCE, "bench", "peers", "build.sh"), "decode"], run.SOURCE, "libdatadog")
-    if not os.path.exists(program):
-        run.skip("libdatadog, which could not be built")
-    return program
-
-
-def install_pip():
-    lock = os.path.join(HERE, "test-agent", "requirements.txt")
-    folder = packages.installed("test-agent", [lock],
-                                lambda at: packages.venv(at, "ddapm-test-agent", "--requirement", lock))
-    return os.path.join(folder, "bin", "ddapm-test-agent")
+        self.agent.check_failures("t")
 
 
 PEERS = {"trace-agent": TraceAgent, "libdatadog": Libdatadog, "test-agent": TestAgent}

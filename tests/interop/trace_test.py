@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""trace_test.py ENCODER STATS PEER: what the encoder of weir/trace.h writes, in each version, read by others.
+
+Traces of many shapes are told to ENCODER (trace.c), which writes a payload. Then, by PEER:
+  msgpack      Python's msgpack: the bytes are one message of the types that the formats name
+  libdatadog   its decoders (libdd-trace-utils) give the spans back
+  test-agent   Datadog's test agent takes them, its checks pass, and it holds the same spans
+  trace-agent  the whole trace-agent takes them, and the rows that it counts are those that STATS (stats.c) counts
+  weir         our own agent takes them, and its rows are what the spans say
+What a span is in each version is written here once more, from docs/formats/, in fields_of().
+"""
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+import peers
+from weirtest import packages, run, spans
+from weirtest.agent import Agent, wait_until
+from weirtest.http import request
+
+VERSIONS = {"v0.4": 4, "v0.5": 5, "v1.0": 10}
+KINDS = ("", "internal", "server", "client", "producer", "consumer")
+MEASURED, TOP_LEVEL, THREAD = 1, 2, 4
+HEADER = ["container", "c", "17", "0.1.0", "runtime", "interop", "host", "1.2.3", [["_dd.tags.process", "a:b"]]]
+FIELDS = ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start", "duration", "error", "flags",
+          "running", "status", "kind", "thread_id", "thread_name", "tags", "links", "events", "blobs")
+
+
+# What is sent. A span is a dict of FIELDS; texts are str, or Utf16 where they go to the encoder as UTF-16.
+
+class Utf16(str):
+    """A text that a host has in UTF-16; lone surrogates are allowed and become U+FFFD."""
+
+
+def told(value):
+    """As trace.c reads it."""
+    if isinstance(value, Utf16):
+        return value.encode("utf-16-" + sys.byteorder[:1] + "e", "surrogatepass")
+    if isinstance(value, (list, tuple)):
+        return [told(v) for v in value]
+    return value
+
+
+def plain(value):
+    """As it must be read."""
+    return "".join("\ufffd" if 0xD800 <= ord(c) < 0xE000 else c for c in value) if isinstance(value, str) else value
+
+
+def pack_traces(header, traces):
+    listed = [[[[s[f] for f in FIELDS] for s in t["spans"]], t["hi"], t["priority"], t["origin"], t["service"], t["tags"]]
+              for t in traces]
+    return spans.pack(told([header, listed]))
+
+
+def encoded(traces, version, header=HEADER):
+    done = subprocess.run([ENCODER, str(VERSIONS[version])], input=pack_traces(header, traces), stdout=subprocess.PIPE,
+                          timeout=120)
+    if done.returncode != 0:
+        raise AssertionError("%s ended with %d" % (ENCODER, done.returncode))
+    return done.stdout
+
+
+def span(**fields):
+    made = dict.fromkeys(FIELDS, 0)
+    made.update(type=None, service="svc", name="op", resource="res", thread_name=None, tags=[], links=[], events=[],
+                blobs=[], duration=1000)
+    made.update(fields)
+    return made
+
+
+def trace(made, hi=0, priority=None, origin=None, service=None, tags=()):
+    return {"spans": made, "hi": hi, "priority": priority, "origin": origin, "service": service, "tags": list(tags)}
+
+
+def any_text(rng):
+    text = "".join(rng.choice("abcdefgh /:{}\"\\\n\u00e9\u4e2d\U0001f600") for _ in range(rng.choice((1, 3, 15, 16, 31, 32, 70, 300))))
+    if rng.random() < 0.4:
+        return Utf16(text + ("\ud800x" if rng.random() < 0.3 else ""))
+    return text
+
+
+def any_number(rng):
+    return rng.choice((0, 1, -1, 127, 128, -32, -33, 2**31, -2**31 - 1, 2**53, -2**53, 0.0, 1.0, -2.5, 1e300,
+                       rng.randrange(-10**6, 10**6), rng.random()))
+
+
+def any_tags(rng, keys, most):
+    made = []
+    for _ in range(rng.randrange(most)):
+        value = any_text(rng) if rng.random() < 0.5 else rng.choice((any_number(rng), rng.random() < 0.5))
+        made.append([rng.choice(keys), value])
+    return made
+
+
+def any_id(rng):
+    return rng.choice((rng.randrange(1, 2**64), rng.randrange(1, 200), 2**63, 2**64 - 1))
+
+
+def any_link(rng):
+    values = [[k, rng.choice(("v", any_text(rng)))] for k in rng.sample(("la", "lb", "lc"), rng.randrange(3))]
+    return [any_id(rng), any_id(rng), any_id(rng), rng.choice((None, "dd=s:1")), rng.choice((0, 1, 255)), values]
+
+
+def any_event(rng):
+    some = (lambda: "text", lambda: True, lambda: 7, lambda: -2.5, lambda: ["a", "b"], lambda: [1, -2], lambda: [])
+    values = [[k, rng.choice(some)()] for k in rng.sample(("ea", "eb", "ec"), rng.randrange(4))]
+    return [rng.randrange(1, 2**62), rng.choice(("thrown", any_text(rng))), values]
+
+
+def any_span(rng, trace_id):
+    keys = ["t%d" % i for i in range(20)] + ["env", "version", "component", "http.method", "http.url", "language"]
+    rare = rng.random() < 0.1
+    return span(service=any_text(rng), name=any_text(rng), resource=any_text(rng), type=rng.choice((None, "web", "db")),
+                trace_id=trace_id, span_id=any_id(rng), parent_id=rng.choice((0, any_id(rng))),
+                start=rng.randrange(10**18, 2 * 10**18), duration=rng.choice((0, 1, 127, 128, 2**40, rng.randrange(10**9))),
+                error=rng.choice((0, 0, 1)), flags=rng.randrange(8), running=rng.choice((0, 0, 0, 3, -1)),
+                status=rng.choice((0, 0, 200, 503)), kind=rng.randrange(6), thread_id=rng.randrange(10**6),
+                thread_name=rng.choice((None, "main")), tags=any_tags(rng, keys, 15),
+                links=[any_link(rng) for _ in range(rng.randrange(4))] if rare else [],
+                events=[any_event(rng) for _ in range(rng.randrange(4))] if rare else [],
+                blobs=[["blob", spans.pack({"k": [1, "x"]})]] if rare else [])
+
+
+def any_traces(count):
+    rng = random.Random(20261201)
+    made = []
+    for _ in range(count):
+        trace_id = any_id(rng)
+        listed = [any_span(rng, trace_id) for _ in range(rng.choice((1, 2, 3, 9)))]
+        tags = rng.choice(([], [["_dd.p.dm", "-4"]], [["_dd.p.dm", "0123abcd-3"], ["_dd.p.x", "y"]]))
+        made.append(trace(listed, rng.choice((0, 2**60 + 5)), rng.choice((None, -1, 0, 1, 2)),
+                          rng.choice((None, "synthetics", "rum")), rng.choice((None, "root")), tags))
+    return made
+
+
+# What must come back, by version: what docs/formats/trace-*.md say.
+
+def text_of(value):
+    """A boolean before v1.0 is text."""
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else plain(value)
+
+
+def last_of(pairs):
+    """Of pairs with one key the last."""
+    return {plain(k): plain(v) if isinstance(v, str) else v for k, v in pairs}
+
+
+def links_of(s):
+    return [{"trace_id": "%016x%016x" % (hi, lo), "span_id": of, "tracestate": plain(state or ""), "flags": flags & 255,
+             "attributes": last_of(tags)} for hi, lo, of, state, flags, tags in s["links"]]
+
+
+def events_of(s):
+    return [{"time": at, "name": plain(name), "attributes": last_of(tags)} for at, name, tags in s["events"]]
+
+
+def shown(s):
+    return {"service": plain(s["service"] or ""), "name": plain(s["name"] or ""), "resource": plain(s["resource"] or ""),
+            "type": s["type"] or "", "span_id": s["span_id"], "parent_id": s["parent_id"], "start": s["start"],
+            "duration": s["duration"], "blobs": {k: v.hex() for k, v in s["blobs"]}}
+
+
+def own_of(s, t, place, first):
+    """What the encoder adds to meta and metrics before v1.0."""
+    meta, metrics = {}, {}
+    if t["priority"] is not None and (place in (0, len(t["spans"]) - 1) or s["flags"] & TOP_LEVEL):
+        metrics["_sampling_priority_v1"] = t["priority"]
+    for bit, key in ((MEASURED, "_dd.measured"), (TOP_LEVEL, "_dd.top_level")):
+        if s["flags"] & bit:
+            metrics[key] = 1
+    if s["running"]:
+        metrics["_dd.partial_version" if s["running"] > 0 else "_dd.was_long_running"] = max(s["running"], 1)
+    if s["flags"] & THREAD:
+        metrics["thread.id"] = s["thread_id"]
+    if s["thread_name"]:
+        meta["thread.name"] = s["thread_name"]
+    if place == 0:
+        meta.update({"_dd.p.tid": "%016x" % t["hi"]} if t["hi"] else {})
+        meta.update(t["tags"])
+    if s["status"]:
+        meta["http.status_code"] = str(s["status"])
+    if s["kind"]:
+        meta["span.kind"] = KINDS[s["kind"]]
+    if t["origin"]:
+        meta["_dd.origin"] = t["origin"]
+    if first:
+        meta.update(HEADER[8])
+    return meta, metrics
+
+
+def before_v1(traces, version):
+    """The spans of v0.4 and v0.5, one list."""
+    wanted = []
+    for t in traces:
+        for place, s in enumerate(t["spans"]):
+            meta, metrics = own_of(s, t, place, not wanted)
+            for key, value in last_of(s["tags"]).items():
+                meta.pop(key, None)
+                metrics.pop(key, None)
+                if isinstance(value, (str, bool)):
+                    meta[key] = text_of(value)
+                else:
+                    metrics[key] = value
+            wanted.append(dict(shown(s), trace_id=s["trace_id"], error=s["error"], meta=meta, metrics=metrics,
+                               links=links_of(s), events=events_of(s)))
+            if version == "v0.5":
+                wanted[-1]["blobs"] = {}
+    return wanted
+
+
+def of_v1(traces):
+    wanted = []
+    for t in traces:
+        mechanism = int(dict(t["tags"]).get("_dd.p.dm", "0").rsplit("-", 1)[-1])
+        for place, s in enumerate(t["spans"]):
+            own = dict(t["tags"] if place == 0 else [])
+            if s["flags"] & THREAD:
+                own["thread.id"] = float(s["thread_id"])
+            if s["thread_name"]:
+                own["thread.name"] = s["thread_name"]
+            if s["status"]:
+                own["http.status_code"] = str(s["status"])
+            if s["flags"] & TOP_LEVEL:
+                own["_dd.top_level"] = 1.0
+            tags = last_of(s["tags"])
+            own.update({k: v if isinstance(v, (str, bool)) else float(v) for k, v in tags.items()})
+            wanted.append(dict(shown(s), trace_id="%016x%016x" % (t["hi"], s["trace_id"]), error=s["error"] != 0,
+                               priority=-128 if t["priority"] is None else t["priority"], origin=t["origin"] or "",
+                               mechanism=mechanism, chunk={"service": plain(t["service"] or t["spans"][0]["service"])},
+                               kind=s["kind"], attributes=own, links=links_of(s), events=events_of(s),
+                               **{k: tags.get(k, "") if isinstance(tags.get(k), str) else ""
+                                  for k in ("env", "version", "component")}))
+    return wanted
+
+
+def same(got, want):
+    """Equal, and of equal types: 1, 1.0 and True are three things."""
+    if isinstance(want, dict):
+        return isinstance(got, dict) and got.keys() == want.keys() and all(same(got[k], want[k]) for k in want)
+    if isinstance(want, list):
+        return isinstance(got, list) and len(got) == len(want) and all(map(same, got, want))
+    return type(got) is type(want) and got == want
+
+
+class Case(unittest.TestCase):
+    maxDiff = 4000
+
+    def check(self, got, want, what):
+        self.assertEqual(len(got), len(want), what)
+        for i, (g, w) in enumerate(zip(got, want)):
+            if not same(g, w):
+                for k in w:
+                    self.assertTrue(same(g.get(k), w[k]), "%s: span %d, %s:\n%r\nwanted\n%r" % (what, i, k, g.get(k), w[k]))
+                self.assertEqual(g, w, what)
+        print("%s: %d spans the same" % (what, len(got)), flush=True)
+
+
+def json_of_meta(meta):
+    """Take links and events, which are JSON before v1.0, out of meta."""
+    links = [dict(x, tracestate=x.get("tracestate", ""), flags=x.get("flags", 0), attributes=x.get("attributes", {}),
+                  span_id=int(x["span_id"], 16)) for x in json.loads(meta.pop("_dd.span_links", "[]"))]
+    events = [{"time": x["time_unix_nano"], "name": x["name"], "attributes": x.get("attributes", {})}
+              for x in json.loads(meta.pop("events", "[]"))]
+    return links, events
+
+
+class Msgpack(Case):
+    """The implementation of PyPI's msgpack."""
+
+    @classmethod
+    def setUpClass(cls):
+        peers.use_packages_of_test_agent()
+
+    def read(self, body):
+        import msgpack
+
+        class Typed(msgpack.Unpacker):
+            pass
+        unpacker = Typed(strict_map_key=False, raw=False)
+        unpacker.feed(body)
+        value = unpacker.unpack()
+        self.assertEqual(unpacker.tell(), len(body), "one message, and nothing behind it")
+        self.assertEqual(body.find(b"\xca" + b"\x7f\xc0\0\0"), -1)
+        return value
+
+    def test_v04(self):
+        traces = any_traces(300)
+        got = []
+        for listed in self.read(encoded(traces, "v0.4")):
+            for s in listed:
+                self.assertEqual(list(s)[:12], ["service", "name", "resource", "trace_id", "span_id", "parent_id", "start",
+                                                "duration", "type", "error", "metrics", "meta"])
+                blobs = {k: v.hex() for k, v in s.pop("meta_struct", {}).items()}
+                links, events = json_of_meta(s["meta"])
+                got.append(dict(s, blobs=blobs, links=links, events=events,
+                                **{k: s[k] or "" for k in ("service", "name", "resource", "type")}))
+        self.check(got, before_v1(traces, "v0.4"), "v0.4 by msgpack")
+
+    def test_v05(self):
+        traces = any_traces(300)
+        dictionary, chunks = self.read(encoded(traces, "v0.5"))
+        self.assertEqual(len(set(dictionary)), len(dictionary), "each content once")
+        got = []
+        for s in (s for listed in chunks for s in listed):
+            names = ("service", "name", "resource", "trace_id", "span_id", "parent_id", "start", "duration", "error",
+                     "meta", "metrics", "type")
+            self.assertEqual(len(s), len(names))
+            s = dict(zip(names, s))
+            for key in ("service", "name", "resource", "type"):
+                s[key] = dictionary[s[key]]
+            s["meta"] = {dictionary[k]: dictionary[v] for k, v in s["meta"].items()}
+            s["metrics"] = {dictionary[k]: v for k, v in s["metrics"].items()}
+            links, events = json_of_meta(s["meta"])
+            got.append(dict(s, blobs={}, links=links, events=events))
+        self.check(got, before_v1(traces, "v0.5"), "v0.5 by msgpack")
+
+    def test_v1(self):
+        traces = any_traces(300)
+        reader = peers.V1(self.read(encoded(traces, "v1.0")))
+        self.assertEqual(reader.header, HEADER[:8])
+        self.assertEqual(reader.own, dict(HEADER[8]))
+        self.check(reader.spans, of_v1(traces), "v1.0 by msgpack")
+
+    def test_ids_are_unsigned_and_doubles_are_of_64_bits(self):
+        one = trace([span(trace_id=2**63, span_id=2**64 - 1, parent_id=2**63 + 1, start=1, duration=5,
+                          tags=[["d", 1.5], ["whole", 3.0]])])
+        body = encoded([one], "v0.4")
+        for key, value in (("trace_id", 2**63), ("span_id", 2**64 - 1), ("parent_id", 2**63 + 1)):
+            self.assertIn(key.encode() + b"\xcf" + struct.pack(">Q", value), body)
+        self.assertIn(b"\xa1d\xcb" + struct.pack(">d", 1.5), body)
+        self.assertIn(b"\xa5whole\xcb" + struct.pack(">d", 3.0), body)
+
+
+class Libdatadog(Case):
+    """libdd-trace-utils 16.0.0."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.program = peers.libdatadog()
+
+    def read(self, body, version):
+        path = os.path.join(packages.CACHE, "trace.%d" % os.getpid())
+        with open(path, "wb") as f:
+            f.write(body)
+        try:
+            done = subprocess.run([self.program, "spans", version, path], stdout=subprocess.PIPE, text=True, timeout=120)
+        finally:
+            os.unlink(path)
+        self.assertEqual(done.returncode, 0)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_v04_and_v05(self):
+        for version, name in (("v0.4", "v04"), ("v0.5", "v05")):
+            traces = any_traces(300)
+            got = []
+            for s in self.read(encoded(traces, version), name):
+                self.assertEqual((s.pop("links"), s.pop("events")), (0, 0), "they are text in this version")
+                s["links"], s["events"] = json_of_meta(s["meta"])
+                s["blobs"] = s.pop("meta_struct")
+                s.pop("trace")
+                got.append(s)
+            want = before_v1(traces, version)
+            for s in want:  # all its metrics are float64
+                s["metrics"] = {k: float(v) for k, v in s["metrics"].items()}
+            self.check(got, want, version + " by libdatadog")
+
+    def test_v1(self):
+        traces = any_traces(300)
+        head, *got = self.read(encoded(traces, "v1.0"), "v1")
+        self.assertEqual(head, {"header": HEADER[:8], "attributes": dict(HEADER[8])})
+        for s in got:
+            s["kind"] = KINDS.index(s["kind"])
+            s["blobs"] = {k: v["bytes"] for k, v in s["attributes"].items() if isinstance(v, dict)}
+            s["attributes"] = {k: v for k, v in s["attributes"].items() if not isinstance(v, dict)}
+            s.pop("trace")
+        want = of_v1(traces)
+        for s in want:
+            s["kind"] = s["kind"] or 1  # its kinds have no "none"
+        self.check(got, want, "v1.0 by libdatadog")
+
+
+class TestAgent(Case):
+    """ddapm-test-agent 1.69.1, its checks on."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.agent = peers.TestAgent()
+        cls.addClassCleanup(cls.agent.stop)
+
+    def round(self, version, traces):
+        token = version.replace(".", "")
+        self.agent.start_session(token)
+        status = self.agent.put("/%s/traces" % version, encoded(traces, version), token,
+                                {"X-Datadog-Trace-Count": str(len(traces))})
+        self.assertEqual(status, 200)
+        self.agent.check_failures(token)
+        passed = self.agent.checks_run(token)
+        self.assertGreater(min(passed[c] for c in peers.CHECKS.split(",")), 0, passed)
+        print("%s: checks passed: %r" % (version, passed), flush=True)
+        held = [s for listed in self.agent.get("/test/session/traces", token) for s in listed]
+        by_id = {s["span_id"]: s for s in held}
+        self.assertEqual(len(by_id), len(held))
+        return by_id
+
+    def traces(self):
+        """With ids of their own, since the test agent files spans by them."""
+        made = any_traces(200)
+        number = 1
+        for i, t in enumerate(made):
+            for s in t["spans"]:
+                s.update(trace_id=i + 1, span_id=number, start=10**18 + number)
+                number += 1
+        return made
+
+    def test_v04_and_v05(self):
+        for version in ("v0.4", "v0.5"):
+            traces = self.traces()
+            held = self.round(version, traces)
+            want = before_v1(traces, version)
+            got = []
+            for w in want:
+                s = held[w["span_id"]]
+                links, events = json_of_meta(s["meta"])
+                got.append({**{k: s.get(k) or "" for k in ("service", "name", "resource", "type")},
+                            **{k: s[k] for k in ("trace_id", "span_id", "parent_id", "start", "duration", "error", "meta",
+                                                 "metrics")}, "links": links, "events": events})
+                w.pop("blobs")
+            self.check(got, want, version + " by the test agent")
+
+    def test_v1(self):
+        traces = self.traces()
+        held = self.round("v1.0", traces)
+        want, got = [], []
+        for w in of_v1(traces):
+            s = held[w["span_id"]]
+            meta = {k: v for k, v in w["attributes"].items() if isinstance(v, str)}
+            metrics = {k: int(v) if isinstance(v, bool) else v for k, v in w["attributes"].items() if not isinstance(v, str)}
+            meta.update({k: w[k] for k in ("env", "version", "component") if w[k]})
+            if "_dd.p.dm" in meta:
+                meta["_dd.p.dm"] = "-%d" % w["mechanism"]  # it writes the chunk's mechanism over it
+            meta.update({"span.kind": KINDS[w["kind"]]} if w["kind"] else {})
+            want.append({**{k: w[k] for k in ("service", "name", "resource", "type", "span_id", "parent_id", "start",
+                                              "duration")},
+                         "error": int(w["error"]), "trace_id": int(w["trace_id"][16:], 16), "links": len(w["links"]),
+                         "events": [(e["time"], e["name"]) for e in w["events"]], "meta": meta, "metrics": metrics})
+            # What it adds of the chunk and of the payload is not the span's.
+            for own in ("_sampling_priority_v1",):
+                s["metrics"].pop(own, None)
+            for own in ("_dd.tags.process", "_dd.p.tid", "_dd.origin", "service"):
+                s["meta"].pop(own, None)
+            got.append({**{k: s[k] for k in ("service", "name", "resource", "type", "span_id", "parent_id", "start",
+                                             "duration", "trace_id", "meta", "metrics")},
+                        "error": int(s["error"]), "links": len(s.get("span_links") or []),
+                        "events": [(e["time_unix_nano"], e["name"]) for e in s.get("span_events") or []]})
+        self.check(got, want, "v1.0 by the test agent")
+
+
+PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent}
+
+if __name__ == "__main__":
+    ENCODER, STATS, peer = sys.argv[1:4]
+    del sys.argv[1:4]
+    os.makedirs(packages.CACHE, exist_ok=True)
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(PEERS[peer])
+    sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
