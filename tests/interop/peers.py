@@ -10,11 +10,39 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from weirtest import packages, run
+from weirtest import packages, run, spans
 from weirtest.agent import free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKS = "trace_count_header,meta_tracer_version_header,trace_content_length,meta_events_is_valid_json"
+
+
+# Differences of rule
+
+def named_differences(heading):
+    """The first column of the table under a heading of docs/internals/stats-differences.md."""
+    with open(os.path.join(run.SOURCE, "docs", "internals", "stats-differences.md")) as f:
+        section = f.read().split("\n## %s\n" % heading)[1].split("\n## ")[0]
+    rows = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+class Differences:
+    """For a test of a peer whose rules differ in what a table says; HEADING and DIFFERENCES are its own.
+
+    DIFFERENCES are (what, spans, rows of ours, rows of theirs), each row by those of its fields that matter."""
+
+    def check_differences(self, ours_of, theirs_of):
+        """Each is the one that is named, it is one, and the table of the page has these and no others."""
+        self.assertEqual([d[0] for d in self.DIFFERENCES], named_differences(self.HEADING))
+        for what, made, our, their in self.DIFFERENCES:
+            with self.subTest(what):
+                self.assertNotEqual(sorted(map(repr, our)), sorted(map(repr, their)))
+                for rows, want in ((ours_of(made), our), (theirs_of(made), their)):
+                    fields = (our + their)[0].keys()
+                    got = [{k: r[k] for k in fields} for r in rows]
+                    self.assertEqual(sorted(got, key=repr), sorted(want, key=repr))
+        print("%s: %d differences, each as its table says" % (self.HEADING, len(self.DIFFERENCES)), flush=True)
 
 
 # libdatadog
@@ -115,6 +143,21 @@ class TestAgent:
         """How often each check passed in the session."""
         return {name: counts["Passed_Checks"] for name, counts in
                 self.get("/test/trace_check/summary", token).items()}
+
+
+# Bodies of /v0.6/stats
+
+ROW_NAMES = {"Name": "name", "Service": "service", "Resource": "resource", "Type": "type", "SpanKind": "kind",
+             "HTTPStatusCode": "status", "Synthetics": "synthetics", "IsTraceRoot": "root", "PeerTags": "peer_tags",
+             "AdditionalMetricTags": "more", "srv_src": "source", "HTTPMethod": "method", "HTTPEndpoint": "endpoint",
+             "GRPCStatusCode": "grpc", "Hits": "hits", "Errors": "errors", "TopLevelHits": "top",
+             "Duration": "duration", "OkSummary": "ok", "ErrorSummary": "error"}
+
+
+def rows_of_stats(body):
+    """The rows of a body, read by our own reader."""
+    return [dict({"source": "", "method": "", "endpoint": "", "grpc": ""}, **{ROW_NAMES[k]: v for k, v in group.items()})
+            for group in spans.unpack(body)["Stats"][0]["Stats"]]
 
 
 # The trace-agent

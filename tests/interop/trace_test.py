@@ -461,7 +461,104 @@ class TestAgent(Case):
         self.check(got, want, "v1.0 by the test agent")
 
 
-PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent}
+
+# Spans as services have them, for those who count.
+
+PEER_TAGS = ("_dd.base_service", "db.name", "peer.hostname", "peer.service")
+TOP_LEVEL_COMPUTED = {"Datadog-Client-Computed-Top-Level": "yes"}
+
+
+def service_span(rng, now_ns, number, trace_id):
+    kind = rng.randrange(1, 6)
+    tags = [["env", "interop"], ["noise", any_text(rng)]]
+    if rng.random() < 0.5:
+        tags += [["http.method", rng.choice(("GET", "POST"))], ["http.endpoint", "/users/{param:int}"]]
+    for key, of in (("peer.hostname", ("db-1", "caf\u00e9")), ("peer.service", ("orders",)), ("_dd.base_service", ("base",))):
+        if rng.random() < 0.4:
+            tags.append([key, Utf16(rng.choice(of))])
+    type = rng.choice(("web", "worker", "rpc"))
+    if type == "rpc":
+        tags.append(["rpc.grpc.status_code", rng.choice(("0", "5"))])
+    duration = 1 + int(math.exp(rng.gauss(12, 2)))
+    return span(resource="GET /%d" % rng.randrange(4), type=type, trace_id=trace_id, span_id=number,
+                parent_id=rng.choice((0, 5)), start=now_ns - duration, duration=duration, error=int(rng.random() < 0.2),
+                flags=rng.choice((0, TOP_LEVEL, MEASURED)), status=rng.choice((0, 200, 404, 503)), kind=kind, tags=tags)
+
+
+def service_traces(now_ns, count=400):
+    rng = random.Random(20261202)
+    made, number = [], 1
+    for i in range(count):
+        listed = []
+        for _ in range(rng.randrange(1, 9)):
+            listed.append(service_span(rng, now_ns, number, 2**63 + i))
+            number += 1
+        made.append(trace(listed, 7, 1, rng.choice((None, "synthetics")), None, [["_dd.p.dm", "-1"]]))
+    return made
+
+
+def all_spans(traces):
+    return [s for t in traces for s in t["spans"]]
+
+
+STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source", "method",
+             "endpoint", "grpc")
+NUMBERS = ("hits", "errors", "top", "duration")
+
+
+def stats_key(row):
+    return tuple(tuple(row[k] or ()) if k == "peer_tags" else row[k] for k in STATS_KEY)
+
+
+def added_up(rows):
+    """Rows of windows of one key as one."""
+    found = {}
+    for row in rows:
+        kept = found.setdefault(stats_key(row), dict({k: row[k] for k in STATS_KEY}, **dict.fromkeys(NUMBERS, 0)))
+        for name in NUMBERS:
+            kept[name] += row[name]
+    return found
+
+
+def our_rows(body, version, now_ns):
+    form = {"v0.4": "v04", "v0.5": "v05", "v1.0": "v1"}[version]
+    done = subprocess.run([STATS, "--peers", ",".join(PEER_TAGS), "--body", form, str(now_ns)], input=body,
+                          stdout=subprocess.PIPE, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError("%s ended with %d" % (STATS, done.returncode))
+    return added_up(peers.rows_of_stats(done.stdout))
+
+
+class TraceAgent(peers.Differences, Case):
+    """The trace-agent 0.85.4 as a whole, in every version that it shares with the encoder."""
+
+    HEADING = "trace-agent 0.85.4"
+    DIFFERENCES = []
+
+    def their_rows(self, body, version):
+        agent = peers.TraceAgent()
+        try:
+            self.assertIn("/%s/traces" % version, agent.info["endpoints"])
+            self.assertLessEqual(set(PEER_TAGS), set(agent.info["peer_tags"]))
+            self.assertEqual(agent.post("/%s/traces" % version, body, dict(TOP_LEVEL_COMPUTED)), 200)
+        finally:
+            rows = agent.stop()
+        self.assertFalse(any(r["client"] for r in rows))
+        return added_up(rows)
+
+    def test_rows_are_ours_in_every_version(self):
+        for version in VERSIONS:
+            now_ns = time.time_ns()
+            body = encoded(service_traces(now_ns), version)
+            ours, theirs = our_rows(body, version, now_ns), self.their_rows(body, version)
+            self.assertEqual(set(ours), set(theirs), version)
+            for key, row in ours.items():
+                self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], (version, key))
+            print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())), flush=True)
+            self.assertGreater(len(ours), 500)
+
+
+PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent, "trace-agent": TraceAgent}
 
 if __name__ == "__main__":
     ENCODER, STATS, peer = sys.argv[1:4]

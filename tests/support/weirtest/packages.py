@@ -64,6 +64,22 @@ def venv(folder, what, *arguments):
          CACHE, what)
 
 
+def npm_installed(name):
+    """The folder with the node_modules of tests/interop/NAME."""
+    run.need_command("node", "npm")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
+    if int(version.lstrip("v").split(".")[0]) < 18:
+        run.skip("Node 18 or later (this is %s)" % version)
+    source = os.path.join(INTEROP, name)
+    locks = [os.path.join(source, f) for f in ("package.json", "package-lock.json")]
+
+    def install(folder):
+        for path in locks:
+            shutil.copy(path, folder)
+        step(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder, name)
+    return installed(name, locks, install)
+
+
 def go_program(least):
     """A Go of that version (1, 26) or later: of the PATH, else the one that PyPI has."""
     found = shutil.which("go")
