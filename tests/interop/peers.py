@@ -170,7 +170,8 @@ class TraceAgent:
         self.port = free_port()
         self.log = open(os.path.join(packages.CACHE, "agent-go.log"), "wb")
         self.out = open(os.path.join(packages.CACHE, "agent-go.%d.out" % os.getpid()), "w+b")
-        self.process = subprocess.Popen([program, str(self.port)], stdout=self.out, stderr=self.log)
+        self.process = subprocess.Popen([program, str(self.port)], stdin=subprocess.PIPE, stdout=self.out,
+                                        stderr=self.log)
         try:
             self.info = json.loads(wait_for_answer(self.process, "http://127.0.0.1:%d/info" % self.port))
         except BaseException:
@@ -185,11 +186,14 @@ class TraceAgent:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status
 
-    def stop(self):
-        """End it; the rows that it would have sent."""
+    def stop(self, traces=0):
+        """End it once it has counted as many traces; the rows that it would have sent."""
         if self.out.closed:
             return []
-        end(self.process)
+        try:
+            self.process.communicate(b"%d\n" % traces, timeout=60)
+        finally:
+            end(self.process)
         self.out.seek(0)
         rows = [json.loads(line) for line in self.out]
         os.unlink(self.out.name)
@@ -211,7 +215,8 @@ def wait_for_answer(process, where):
 
 
 def end(process):
-    process.terminate()
+    if process.poll() is None:
+        process.terminate()
     try:
         process.wait(30)
     except subprocess.TimeoutExpired:

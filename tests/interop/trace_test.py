@@ -535,22 +535,23 @@ class TraceAgent(peers.Differences, Case):
     HEADING = "trace-agent 0.85.4"
     DIFFERENCES = []
 
-    def their_rows(self, body, version):
+    def their_rows(self, body, version, traces):
         agent = peers.TraceAgent()
         try:
             self.assertIn("/%s/traces" % version, agent.info["endpoints"])
             self.assertLessEqual(set(PEER_TAGS), set(agent.info["peer_tags"]))
-            self.assertEqual(agent.post("/%s/traces" % version, body, dict(TOP_LEVEL_COMPUTED)), 200)
+            self.assertEqual(agent.post("/%s/traces" % version, body, TOP_LEVEL_COMPUTED), 200)
         finally:
-            rows = agent.stop()
+            rows = agent.stop(traces)
         self.assertFalse(any(r["client"] for r in rows))
         return added_up(rows)
 
     def test_rows_are_ours_in_every_version(self):
         for version in VERSIONS:
             now_ns = time.time_ns()
-            body = encoded(service_traces(now_ns), version)
-            ours, theirs = our_rows(body, version, now_ns), self.their_rows(body, version)
+            traces = service_traces(now_ns)
+            body = encoded(traces, version)
+            ours, theirs = our_rows(body, version, now_ns), self.their_rows(body, version, len(traces))
             self.assertEqual(set(ours), set(theirs), version)
             for key, row in ours.items():
                 self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], (version, key))

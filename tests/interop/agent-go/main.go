@@ -2,7 +2,8 @@
 
 // agent-go PORT: Datadog's trace-agent on 127.0.0.1:PORT, its receiver, normaliser, samplers, concentrator and
 // aggregator of clients' stats as they are. Only what would send to its backend writes here: a JSON line for each
-// row of stats, of its own from traces ("client": false) or merged from clients' payloads. SIGTERM flushes and ends.
+// row of stats, of its own from traces ("client": false) or merged from clients' payloads. A number on standard input
+// says how many traces were sent: when they are counted, or after 20 s, it flushes and ends.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"os/signal"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -84,6 +86,35 @@ func (*lines) FlushSync() error                      { return nil }
 func (*lines) UpdateAPIKey(string, string)           {}
 func (*lines) Stop()                                 {}
 
+// counted is the concentrator, which says how many traces it has.
+type counted struct {
+	*stats.Concentrator
+	traces atomic.Int64
+}
+
+func (c *counted) Add(t stats.Input) {
+	c.Concentrator.Add(t)
+	c.traces.Add(int64(len(t.Traces)))
+}
+
+func (c *counted) AddV1(t stats.InputV1) {
+	c.Concentrator.AddV1(t)
+	c.traces.Add(int64(len(t.Traces)))
+}
+
+// stopWhenDone waits for what was answered and is on its way yet.
+func stopWhenDone(a *agent.Agent, c *counted, stop func()) {
+	defer stop()
+	var sent int64
+	if _, err := fmt.Scan(&sent); err != nil {
+		return
+	}
+	for i := 0; i < 2000 && (c.traces.Load() < sent || len(a.ClientStatsAggregator.In) > 0); i++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond) // the aggregator of clients' stats has one in hand
+}
+
 func main() {
 	port := 0
 	if len(os.Args) == 2 {
@@ -99,13 +130,16 @@ func main() {
 	c.Hostname, c.AgentVersion = "interop", "7.85.4"
 	c.Endpoints = []*config.Endpoint{{APIKey: "0", Host: "http://127.0.0.1:1"}}
 	c.ReceiverHost, c.ReceiverPort = "127.0.0.1", port
+	c.DecoderTimeout, c.ReceiverTimeout, c.MaxConnections = 1000, 5, 200 // of its program; 0 here: it refuses by chance
 	c.TelemetryConfig.Enabled = false
 	c.MaxMemory, c.MaxCPU = 0, 0 // no watchdog
 	c.PeerTagsAggregation = true
 	out, quiet := &lines{out: json.NewEncoder(os.Stdout)}, &statsd.NoOpClient{}
 	a := agent.NewAgent(ctx, c, telemetry.NewNoopCollector(), quiet, gzip.NewComponent())
 	a.TraceWriter, a.TraceWriterV1 = out, out
-	a.Concentrator = stats.NewConcentrator(c, out, time.Now(), quiet)
+	own := &counted{Concentrator: stats.NewConcentrator(c, out, time.Now(), quiet)}
+	a.Concentrator = own
 	a.ClientStatsAggregator = stats.NewClientStatsAggregator(c, out, quiet)
+	go stopWhenDone(a, own, stop)
 	a.Run()
 }
