@@ -501,8 +501,7 @@ def all_spans(traces):
     return [s for t in traces for s in t["spans"]]
 
 
-STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source", "method",
-             "endpoint", "grpc")
+STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source", "grpc")
 NUMBERS = ("hits", "errors", "top", "duration")
 
 
@@ -511,10 +510,10 @@ def stats_key(row):
 
 
 def added_up(rows):
-    """Rows of windows of one key as one."""
+    """Rows of one key as one: of several windows, and of several HTTP methods and endpoints, which are not compared."""
     found = {}
     for row in rows:
-        kept = found.setdefault(stats_key(row), dict({k: row[k] for k in STATS_KEY}, **dict.fromkeys(NUMBERS, 0)))
+        kept = found.setdefault(stats_key(row), dict.fromkeys(NUMBERS, 0))
         for name in NUMBERS:
             kept[name] += row[name]
     return found
@@ -526,40 +525,143 @@ def our_rows(body, version, now_ns):
                           stdout=subprocess.PIPE, timeout=120)
     if done.returncode != 0:
         raise AssertionError("%s ended with %d" % (STATS, done.returncode))
-    return added_up(peers.rows_of_stats(done.stdout))
+    return peers.rows_of_stats(done.stdout)
+
+
+def odd(origin=None, **fields):
+    """A trace of one span, for a difference."""
+    base = dict(trace_id=9, span_id=1, parent_id=5, kind=3, flags=TOP_LEVEL, type="web")
+    return trace([span(**dict(base, **fields))], priority=1, origin=origin)
 
 
 class TraceAgent(peers.Differences, Case):
     """The trace-agent 0.85.4 as a whole, in every version that it shares with the encoder."""
 
     HEADING = "trace-agent 0.85.4"
-    DIFFERENCES = []
+    # Rows of theirs by version where they are not the same in each; None: there is no difference to see.
+    DIFFERENCES = [
+        ("an HTTP method and endpoint", odd(tags=[["http.method", "GET"], ["http.endpoint", "/a"]]),
+         [{"method": "GET", "endpoint": "/a"}], [{"method": "", "endpoint": ""}]),
+        ("an origin that begins with `synthetics`", odd(origin="synthetics-browser"),
+         [{"synthetics": False}], [{"synthetics": True}]),
+        ("a gRPC status of another type than `rpc`", odd(tags=[["rpc.grpc.status_code", "5"]]), [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a gRPC status by its name", odd(type="rpc", tags=[["rpc.grpc.status_code", "NOT_FOUND"]]),
+         [{"grpc": "NOT_FOUND"}], [{"grpc": "5"}]),
+        ("a gRPC status that is neither name nor number", odd(type="rpc", tags=[["rpc.grpc.status_code", "x"]]),
+         [{"grpc": "x"}], [{"grpc": ""}]),
+        ("no kind", odd(kind=0), [{"kind": ""}],
+         {"v0.4": [{"kind": "internal"}], "v0.5": [{"kind": "unknown"}], "v1.0": [{"kind": "unknown"}]}),
+        ("a base service of a span without kind", odd(kind=0, tags=[["_dd.base_service", "base"]]), [{"peer_tags": ()}],
+         {"v0.4": [{"peer_tags": ("_dd.base_service:base",)}], "v0.5": None, "v1.0": None}),
+        ("a kind of another word", odd(kind=0, tags=[["span.kind", "broker"]]), [{"kind": "broker"}],
+         {"v0.4": [{"kind": "internal"}], "v0.5": [{"kind": "internal"}], "v1.0": None}),
+        ("an address as a peer", odd(tags=[["peer.hostname", "10.0.0.1"]]),
+         [{"peer_tags": ("peer.hostname:10.0.0.1",)}], [{"peer_tags": ("peer.hostname:blocked-ip-address",)}]),
+        ("a peer that is empty", odd(tags=[["peer.service", ""]]), [{"peer_tags": ("peer.service:",)}],
+         {"v0.4": [{"peer_tags": ()}], "v0.5": None, "v1.0": [{"peer_tags": ()}]}),
+        ("a span that is its own parent", odd(parent_id=77, span_id=77), [{"root": 2}], [{"root": 1}]),
+        ("a duration of 0", odd(duration=0), [], [{"duration": 0}]),
+        ("a duration below 0", odd(duration=-5), [], [{"duration": 0}]),
+        ("a version of a snapshot that is 0", odd(tags=[["_dd.partial_version", 0]]), [{"hits": 1}], []),
+        ("a sampling rate", odd(tags=[["_sample_rate", 0.5]]), [{"hits": 1, "duration": 1000}],
+         [{"hits": 2, "duration": 2000}]),
+        ("no name", odd(name=""), [{"name": ""}],
+         {"v0.4": [{"name": "unnamed_operation"}], "v0.5": None, "v1.0": [{"name": "unnamed_operation"}]}),
+        ("no service", odd(service=""), [{"service": ""}],
+         {"v0.4": [{"service": "unnamed-c-service"}], "v0.5": None, "v1.0": [{"service": "unnamed-c-service"}]}),
+        ("no resource", odd(resource=""), [{"resource": ""}],
+         {"v0.4": [{"resource": "op"}], "v0.5": None, "v1.0": [{"resource": "op"}]}),
+        ("an empty text in v0.5, behind the dictionary's first place", odd(type=""), [{"type": ""}],
+         {"v0.4": None, "v0.5": [{"type": "svc"}], "v1.0": None}),
+        ("a name of other characters", odd(name="a b!c"), [{"name": "a b!c"}], [{"name": "a_b_c"}]),
+        ("a service of other characters", odd(service="SVC x"), [{"service": "SVC x"}], [{"service": "svc_x"}]),
+        ("a statement of SQL as the resource", odd(type="sql", resource="select 1 from t"),
+         [{"resource": "select 1 from t"}], [{"resource": "select ? from t"}]),
+    ]
 
-    def their_rows(self, body, version, traces):
+    def their_rows(self, bodies, version, traces):
         agent = peers.TraceAgent()
         try:
             self.assertIn("/%s/traces" % version, agent.info["endpoints"])
             self.assertLessEqual(set(PEER_TAGS), set(agent.info["peer_tags"]))
-            self.assertEqual(agent.post("/%s/traces" % version, body, TOP_LEVEL_COMPUTED), 200)
+            for body in bodies:
+                self.assertEqual(agent.post("/%s/traces" % version, body, TOP_LEVEL_COMPUTED), 200)
         finally:
             rows = agent.stop(traces)
         self.assertFalse(any(r["client"] for r in rows))
-        return added_up(rows)
+        return rows
 
     def test_rows_are_ours_in_every_version(self):
         for version in VERSIONS:
             now_ns = time.time_ns()
             traces = service_traces(now_ns)
             body = encoded(traces, version)
-            ours, theirs = our_rows(body, version, now_ns), self.their_rows(body, version, len(traces))
+            ours = added_up(our_rows(body, version, now_ns))
+            theirs = added_up(self.their_rows([body], version, len(traces)))
             self.assertEqual(set(ours), set(theirs), version)
             for key, row in ours.items():
                 self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], (version, key))
             print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())), flush=True)
             self.assertGreater(len(ours), 500)
 
+    def test_each_difference_is_the_one_that_is_named(self):
+        """Told apart by env, and each in a payload of its own: what one has in v0.5's dictionary is not another's."""
+        self.assertEqual([d[0] for d in self.DIFFERENCES], peers.named_differences(self.HEADING))
+        for version in VERSIONS:
+            chosen = [(what, t, our, their[version] if isinstance(their, dict) else their)
+                      for what, t, our, their in self.DIFFERENCES]
+            chosen = [d for d in chosen if d[3] is not None]
+            now_ns = time.time_ns()
+            bodies = []
+            for i, (_, t, _, _) in enumerate(chosen):
+                one = t["spans"][0]
+                tags = one["tags"] + [["env", "d%d" % i]]
+                made = dict(one, tags=tags, start=now_ns - abs(one["duration"]))
+                bodies.append(encoded([dict(t, spans=[made])], version, [""] * 8 + [[]]))
+            found = [dict(r, peer_tags=tuple(r["peer_tags"] or ())) for r in self.their_rows(bodies, version, len(bodies))]
+            self.check_each([(what, i, our, their) for i, (what, _, our, their) in enumerate(chosen)],
+                            lambda i: self.our_row(bodies[i], version, now_ns),
+                            lambda i: [r for r in found if r["env"] == "d%d" % i])
 
-PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent, "trace-agent": TraceAgent}
+    @staticmethod
+    def our_row(body, version, now_ns):
+        return [dict(r, peer_tags=tuple(r["peer_tags"])) for r in our_rows(body, version, now_ns)]
+
+
+class Weir(Case):
+    """Our own agent, every version."""
+
+    def test_rows_are_what_the_spans_say_in_every_version(self):
+        for version in VERSIONS:
+            traces = service_traces(time.time_ns())
+            sent = [spans.Span(s["service"], s["name"], s["resource"], KINDS[s["kind"]], str(s["status"] or ""),
+                               bool(s["error"]), "interop", s["start"], s["duration"]) for s in all_spans(traces)]
+            with Agent() as agent:
+                answer = request(agent.datadog, "POST", "/%s/traces" % version, encoded(traces, version),
+                                 [("Content-Type", "application/msgpack")] + list(TOP_LEVEL_COMPUTED.items()))
+                self.assertEqual(answer.status, 200)
+                self.assertTrue(wait_until(lambda: agent.total_calls('env="interop"') == len(sent)))
+                self.assertEqual(spans.rows_of_answer(agent.calls('env="interop"')), spans.rows_of(sent))
+                self.check_durations(agent, sent)
+                self.assertTrue(agent.reconcile()["balanced"])
+                print("%s: %d rows, %d hits, durations to the nanosecond" %
+                      (version, len(spans.rows_of(sent)), len(sent)), flush=True)
+
+    def check_durations(self, agent, sent):
+        labels = "service_name,operation_name,span_name,span_kind,http_response_status_code,status_code"
+        by_key = {}
+        for s in sent:
+            by_key[spans.key_of(s)] = by_key.get(spans.key_of(s), 0) + s.duration
+        answer = agent.query('histogram_sum(sum by (%s) (increase(traces_span_metrics_duration_seconds{env="interop"}[30m])))'
+                             % labels)
+        self.assertEqual(len(answer), len(by_key))
+        for found, value in answer:
+            key = tuple(found.get(name, "") for name in ("service_name", "operation_name", "span_name", "span_kind",
+                                                         "http_response_status_code", "status_code"))
+            self.assertEqual(round(value * 1e9), by_key[key], key)
+
+
+PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent, "trace-agent": TraceAgent, "weir": Weir}
 
 if __name__ == "__main__":
     ENCODER, STATS, peer = sys.argv[1:4]
