@@ -14,10 +14,12 @@
 //!
 //!   libdatadog rows FILE                 not a bench: the rows of the spans of a v0.4 body, a JSON
 //!                                        line each, for tests/interop/stats_test.py
+//!   libdatadog spans v04|v05|v1 FILE     not a bench: the spans of a body, for tests/interop/trace_test.py
 //!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
 
 mod flood;
+mod spans;
 
 use std::hint::black_box;
 use std::process::exit;
@@ -455,5 +457,7 @@ fn main() {
         Some("flood") if args.len() == 2 => flood::flood(&args[1]),
         Some("rows") if args.len() == 2 => rows(&args[1]),
         _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | flood WORKLOAD | rows FILE"),
+        Some("spans") if args.len() == 3 => spans::print(&args[1], &args[2]),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | rows FILE | spans VERSION FILE"),
     }
 }
