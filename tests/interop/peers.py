@@ -160,7 +160,8 @@ ROW_NAMES = {"Name": "name", "Service": "service", "Resource": "resource", "Type
 
 def rows_of_stats(body):
     """The rows of a body, read by our own reader."""
-    return [dict({"source": "", "method": "", "endpoint": "", "grpc": ""}, **{ROW_NAMES[k]: v for k, v in group.items()})
+    absent = {"source": "", "method": "", "endpoint": "", "grpc": ""}
+    return [dict(absent, **{ROW_NAMES[k]: v for k, v in group.items()})
             for group in spans.unpack(body)["Stats"][0]["Stats"]]
 
 
@@ -279,7 +280,8 @@ class V1:
         if list(s) != list(range(1, 17)):
             raise AssertionError("members of a span: %r" % list(s))
         made = {k: self.text(s[n]) for n, k in ((1, "service"), (2, "name"), (3, "resource"))}
-        made.update({k: s[n] for n, k in ((4, "span_id"), (5, "parent_id"), (6, "start"), (7, "duration"), (8, "error"))})
+        made.update({k: s[n] for n, k in ((4, "span_id"), (5, "parent_id"), (6, "start"), (7, "duration"),
+                                          (8, "error"))})
         every = self.attributes(s[9])
         made["attributes"] = {k: v for k, v in every.items() if not isinstance(v, bytes)}
         made["blobs"] = {k: v.hex() for k, v in every.items() if isinstance(v, bytes)}

@@ -29,8 +29,8 @@ VERSIONS = {"v0.4": 4, "v0.5": 5, "v1.0": 10}
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 MEASURED, TOP_LEVEL, THREAD = 1, 2, 4
 HEADER = ["container", "c", "17", "0.1.0", "runtime", "interop", "host", "1.2.3", [["_dd.tags.process", "a:b"]]]
-FIELDS = ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start", "duration", "error", "flags",
-          "running", "status", "kind", "thread_id", "thread_name", "tags", "links", "events", "blobs")
+FIELDS = ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start", "duration", "error",
+          "flags", "running", "status", "kind", "thread_id", "thread_name", "tags", "links", "events", "blobs")
 
 
 # What is sent. A span is a dict of FIELDS; texts are str, or Utf16 where they go to the encoder as UTF-16.
@@ -54,7 +54,8 @@ def plain(value):
 
 
 def pack_traces(header, traces):
-    listed = [[[[s[f] for f in FIELDS] for s in t["spans"]], t["hi"], t["priority"], t["origin"], t["service"], t["tags"]]
+    own = ("hi", "priority", "origin", "service", "tags")
+    listed = [[[[s[f] for f in FIELDS] for s in t["spans"]]] + [t[k] for k in own]
               for t in traces]
     return spans.pack(told([header, listed]))
 
@@ -80,7 +81,8 @@ def trace(made, hi=0, priority=None, origin=None, service=None, tags=()):
 
 
 def any_text(rng):
-    text = "".join(rng.choice("abcdefgh /:{}\"\\\n\u00e9\u4e2d\U0001f600") for _ in range(rng.choice((1, 3, 15, 16, 31, 32, 70, 300))))
+    letters = "abcdefgh /:{}\"\\\n\u00e9\u4e2d\U0001f600"
+    text = "".join(rng.choice(letters) for _ in range(rng.choice((1, 3, 15, 16, 31, 32, 70, 300))))
     if rng.random() < 0.4:
         return Utf16(text + ("\ud800x" if rng.random() < 0.3 else ""))
     return text
@@ -119,7 +121,8 @@ def any_span(rng, trace_id):
     rare = rng.random() < 0.1
     return span(service=any_text(rng), name=any_text(rng), resource=any_text(rng), type=rng.choice((None, "web", "db")),
                 trace_id=trace_id, span_id=any_id(rng), parent_id=rng.choice((0, any_id(rng))),
-                start=rng.randrange(10**18, 2 * 10**18), duration=rng.choice((0, 1, 127, 128, -5, 2**40, rng.randrange(10**9))),
+                start=rng.randrange(10**18, 2 * 10**18),
+                duration=rng.choice((0, 1, 127, 128, -5, 2**40, rng.randrange(10**9))),
                 error=rng.choice((0, 0, 1)), flags=rng.randrange(8), running=rng.choice((0, 0, 0, 3, -1)),
                 status=rng.choice((0, 0, 200, 503)), kind=rng.randrange(6), thread_id=rng.randrange(10**6),
                 thread_name=rng.choice((None, "main")), tags=any_tags(rng, keys, 15),
@@ -162,8 +165,8 @@ def events_of(s):
 
 
 def shown(s):
-    return {"service": plain(s["service"] or ""), "name": plain(s["name"] or ""), "resource": plain(s["resource"] or ""),
-            "type": s["type"] or "", "span_id": s["span_id"], "parent_id": s["parent_id"], "start": s["start"],
+    return {**{k: plain(s[k] or "") for k in ("service", "name", "resource", "type")},
+            "span_id": s["span_id"], "parent_id": s["parent_id"], "start": s["start"],
             "duration": s["duration"], "blobs": {k: v.hex() for k, v in s["blobs"]}}
 
 
@@ -258,7 +261,8 @@ class Case(unittest.TestCase):
         for i, (g, w) in enumerate(zip(got, want)):
             if not same(g, w):
                 for k in w:
-                    self.assertTrue(same(g.get(k), w[k]), "%s: span %d, %s:\n%r\nwanted\n%r" % (what, i, k, g.get(k), w[k]))
+                    self.assertTrue(same(g.get(k), w[k]),
+                                    "%s: span %d, %s:\n%r\nwanted\n%r" % (what, i, k, g.get(k), w[k]))
                 self.assertEqual(g, w, what)
         print("%s: %d spans the same" % (what, len(got)), flush=True)
 
@@ -356,7 +360,8 @@ class Libdatadog(Case):
         with open(path, "wb") as f:
             f.write(body)
         try:
-            done = subprocess.run([self.program, "spans", version, path], stdout=subprocess.PIPE, text=True, timeout=120)
+            done = subprocess.run([self.program, "spans", version, path], stdout=subprocess.PIPE, text=True,
+                                  timeout=120)
         finally:
             os.unlink(path)
         self.assertEqual(done.returncode, 0)
@@ -435,8 +440,8 @@ class TestAgent(Case):
                 s = held[w["span_id"]]
                 links, events = json_of_meta(s["meta"])
                 got.append({**{k: s.get(k) or "" for k in ("service", "name", "resource", "type")},
-                            **{k: s[k] for k in ("trace_id", "span_id", "parent_id", "start", "duration", "error", "meta",
-                                                 "metrics")}, "links": links, "events": events})
+                            **{k: s[k] for k in ("trace_id", "span_id", "parent_id", "start", "duration", "error",
+                                                 "meta", "metrics")}, "links": links, "events": events})
                 w.pop("blobs")
             self.check(got, want, version + " by the test agent")
 
@@ -447,7 +452,8 @@ class TestAgent(Case):
         for w in of_v1(traces):
             s = held[w["span_id"]]
             meta = {k: v for k, v in w["attributes"].items() if isinstance(v, str)}
-            metrics = {k: int(v) if isinstance(v, bool) else v for k, v in w["attributes"].items() if not isinstance(v, str)}
+            metrics = {k: int(v) if isinstance(v, bool) else v
+                       for k, v in w["attributes"].items() if not isinstance(v, str)}
             meta.update({k: w[k] for k in ("env", "version", "component") if w[k]})
             if "_dd.p.dm" in meta:
                 meta["_dd.p.dm"] = "-%d" % w["mechanism"]  # it writes the chunk's mechanism over it
@@ -480,7 +486,8 @@ def service_span(rng, now_ns, number, trace_id):
     tags = [["env", "interop"], ["noise", any_text(rng)]]
     if rng.random() < 0.5:
         tags += [["http.method", rng.choice(("GET", "POST"))], ["http.endpoint", "/users/{param:int}"]]
-    for key, of in (("peer.hostname", ("db-1", "caf\u00e9")), ("peer.service", ("orders",)), ("_dd.base_service", ("base",))):
+    for key, of in (("peer.hostname", ("db-1", "caf\u00e9")), ("peer.service", ("orders",)),
+                    ("_dd.base_service", ("base",))):
         if rng.random() < 0.4:
             tags.append([key, Utf16(rng.choice(of))])
     type = rng.choice(("web", "worker", "rpc"))
@@ -508,7 +515,8 @@ def all_spans(traces):
     return [s for t in traces for s in t["spans"]]
 
 
-STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source", "grpc")
+STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source",
+             "grpc")
 NUMBERS = ("hits", "errors", "top", "duration")
 
 
@@ -553,7 +561,8 @@ class TraceAgent(peers.Differences, Case):
          [{"method": "GET", "endpoint": "/a"}], [{"method": "", "endpoint": ""}]),
         ("an origin that begins with `synthetics`", odd(origin="synthetics-browser"),
          [{"synthetics": False}], [{"synthetics": True}]),
-        ("a gRPC status of another type than `rpc`", odd(tags=[["rpc.grpc.status_code", "5"]]), [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a gRPC status of another type than `rpc`", odd(tags=[["rpc.grpc.status_code", "5"]]),
+         [{"grpc": ""}], [{"grpc": "5"}]),
         ("a gRPC status by its name", odd(type="rpc", tags=[["rpc.grpc.status_code", "NOT_FOUND"]]),
          [{"grpc": "NOT_FOUND"}], [{"grpc": "5"}]),
         ("a gRPC status that is neither name nor number", odd(type="rpc", tags=[["rpc.grpc.status_code", "x"]]),
@@ -610,7 +619,8 @@ class TraceAgent(peers.Differences, Case):
             self.assertEqual(set(ours), set(theirs), version)
             for key, row in ours.items():
                 self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], (version, key))
-            print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())), flush=True)
+            print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())),
+                  flush=True)
             self.assertGreater(len(ours), 500)
 
     def test_each_difference_is_the_one_that_is_named(self):
@@ -627,7 +637,8 @@ class TraceAgent(peers.Differences, Case):
                 tags = one["tags"] + [["env", "d%d" % i]]
                 made = dict(one, tags=tags, start=now_ns - abs(one["duration"]))
                 bodies.append(encoded([dict(t, spans=[made])], version, [""] * 5 + ["d%d" % i, "", "", []]))
-            found = [dict(r, peer_tags=tuple(r["peer_tags"] or ())) for r in self.their_rows(bodies, version, len(bodies))]
+            found = [dict(r, peer_tags=tuple(r["peer_tags"] or ()))
+                     for r in self.their_rows(bodies, version, len(bodies))]
             self.check_each([(what, i, our, their) for i, (what, _, our, their) in enumerate(chosen)],
                             lambda i: self.our_row(bodies[i], version, now_ns),
                             lambda i: [r for r in found if r["env"] == "d%d" % i])
@@ -661,8 +672,8 @@ class Weir(Case):
         by_key = {}
         for s in sent:
             by_key[spans.key_of(s)] = by_key.get(spans.key_of(s), 0) + s.duration
-        answer = agent.query('histogram_sum(sum by (%s) (increase(traces_span_metrics_duration_seconds{env="interop"}[30m])))'
-                             % labels)
+        answer = agent.query(
+            'histogram_sum(sum by (%s) (increase(traces_span_metrics_duration_seconds{env="interop"}[30m])))' % labels)
         self.assertEqual(len(answer), len(by_key))
         for found, value in answer:
             key = tuple(found.get(name, "") for name in ("service_name", "operation_name", "span_name", "span_kind",
@@ -692,8 +703,8 @@ class Recorded(Case):
             listed = read_v05([message[0], message[1]])
         else:
             lengths = [len(listed) for listed in message]
-            listed = read_v04([[dict({"parent_id": 0, "error": 0, "type": "", "meta": {}, "metrics": {}}, **s) for s in t]
-                               for t in message])
+            absent = {"parent_id": 0, "error": 0, "type": "", "meta": {}, "metrics": {}}
+            listed = read_v04([[dict(absent, **s) for s in t] for t in message])
         made, at = [], 0
         for length in lengths:
             part = [span(tags=[[k, v] for k, v in list(s["meta"].items()) + list(s["metrics"].items())],
@@ -729,7 +740,8 @@ class Recorded(Case):
         print("%d recorded bodies; spans the same, by version: %r" % (files, counts), flush=True)
 
 
-PEERS = {"recorded": Recorded, "msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent, "trace-agent": TraceAgent, "weir": Weir}
+PEERS = {"recorded": Recorded, "msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent,
+         "trace-agent": TraceAgent, "weir": Weir}
 
 if __name__ == "__main__":
     ENCODER, STATS, peer = sys.argv[1:4]
