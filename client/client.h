@@ -95,6 +95,7 @@ struct weir_client {
     int64_t poll_wall_ns;
     int64_t poll_clock_ns; /* and what the clock said then */
     int64_t deadline_ns;   /* requests end by it; INT64_MAX: none */
+    bool last_unreached;   /* of the last request */
     size_t done_requests;  /* since the last call of health */
 
     pthread_t thread;
@@ -156,6 +157,8 @@ void wr_client_release_engine(struct weir_client *c);
 void wr_client_free_stats(struct weir_client *c);
 
 /* traces.c */
+/* The agent does not take traces now and some wait: open payloads fill up rather than age. */
+bool wr_client_traces_wait(struct weir_client *c);
 void wr_client_flush_due(struct weir_client *c, bool all);
 int64_t wr_client_next_flush_ns(struct weir_client *c);
 void wr_client_halve_payloads(struct weir_client *c, size_t len);

@@ -97,7 +97,7 @@ static void fill_defaults(struct weir_client_opts *o)
     DEFAULT(drain_for_ns, 2 * WR_S_NS);
     DEFAULT(max_attempts, 20);
     DEFAULT(max_stats_payloads, 256);
-    DEFAULT(max_trace_payloads, 64);
+    DEFAULT(max_trace_payloads, 256);
     DEFAULT(max_stats_bytes, (size_t)16 << 20);
     DEFAULT(max_trace_bytes, (size_t)32 << 20);
     DEFAULT(payload_bytes, (size_t)5 << 20);

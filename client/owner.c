@@ -61,7 +61,9 @@ static bool runs_engine(const struct weir_client *c)
 /* When something is due next. */
 static int64_t next_ns(struct weir_client *c)
 {
-    int64_t next = earlier(wr_client_next_discovery_ns(c), wr_client_next_flush_ns(c));
+    int64_t next = wr_client_next_discovery_ns(c);
+    if (!wr_client_traces_wait(c))
+        next = earlier(next, wr_client_next_flush_ns(c));
     const bool may_send = may_send_stats(c);
     (void)pthread_mutex_lock(&c->lock);
     if (runs_engine(c) && c->stats.clear_pending)
@@ -104,32 +106,6 @@ int64_t weir_client_poll(struct weir_client *client, int64_t wall_ns, int64_t mo
     return poll_once(client, wall_ns, mono_ns);
 }
 
-/* Send what waits until it is sent, the agent fails, or the time is over. */
-static void drain(struct weir_client *c, int64_t for_ns)
-{
-    const int64_t deadline = wr_sat_add(wr_client_now(c), for_ns < 0 ? 0 : for_ns);
-    wr_client_flush_due(c, true);
-    if (for_ns <= 0)
-        return;
-    c->deadline_ns = deadline;
-    c->stats_retry.failures = 0; /* once more, now or never */
-    c->trace_retry.failures = 0;
-    (void)pthread_mutex_lock(&c->lock);
-    const bool known = c->agent.known || c->agent.v03;
-    const bool waiting = !wr_queue_is_empty(&c->stats_queue);
-    (void)pthread_mutex_unlock(&c->lock);
-    if (!known && waiting)
-        wr_client_discover_now(c);
-    bool more = true;
-    while (more && wr_client_now(c) < deadline) {
-        more = may_send_stats(c) && wr_client_send_stats(c);
-        if (wr_client_now(c) < deadline)
-            more = wr_client_send_traces(c) || more;
-    }
-    c->deadline_ns = INT64_MAX;
-    report(c);
-}
-
 static void sleep_until_woken(struct weir_client *c, int64_t for_ns)
 {
     struct timespec until;
@@ -150,6 +126,65 @@ static void sleep_until_woken(struct weir_client *c, int64_t for_ns)
     }
     c->woken = false;
     (void)pthread_mutex_unlock(&c->lock);
+}
+
+static bool has_waiting(struct weir_client *c)
+{
+    const bool may_send = may_send_stats(c);
+    (void)pthread_mutex_lock(&c->lock);
+    const bool waiting =
+        !wr_queue_is_empty(&c->trace_queue) || (may_send && !wr_queue_is_empty(&c->stats_queue));
+    (void)pthread_mutex_unlock(&c->lock);
+    return waiting;
+}
+
+/* Until the next try or the deadline; whether there is one. A clock of the host's may stand still:
+ * then there is not. */
+static bool wait_for_next_try(struct weir_client *c, int64_t deadline)
+{
+    if (c->last_unreached || !has_waiting(c) || c->opts.clock != wr_client_clock)
+        return false;
+    const int64_t now = wr_client_now(c);
+    const int64_t for_ns = earlier(next_ns(c), deadline) - now;
+    if (for_ns > 0) {
+        const struct timespec t = {.tv_sec = (time_t)(for_ns / WR_S_NS),
+                                   .tv_nsec = (long)(for_ns % WR_S_NS)};
+        (void)nanosleep(&t, NULL); /* cut short is as good */
+    }
+    return wr_client_now(c) < deadline;
+}
+
+static void discover_for_drain(struct weir_client *c)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    const bool known = c->agent.known || c->agent.v03;
+    const bool waiting = !wr_queue_is_empty(&c->stats_queue);
+    (void)pthread_mutex_unlock(&c->lock);
+    if (c->downgrade || (!known && waiting))
+        wr_client_discover_now(c);
+}
+
+/* Send what waits until it is sent, the agent is not reached, or the time is over. */
+static void drain(struct weir_client *c, int64_t for_ns)
+{
+    const int64_t deadline = wr_sat_add(wr_client_now(c), for_ns < 0 ? 0 : for_ns);
+    wr_client_flush_due(c, true);
+    if (for_ns <= 0)
+        return;
+    c->deadline_ns = deadline;
+    c->stats_retry.failures = 0; /* once more, now or never */
+    c->trace_retry.failures = 0;
+    c->last_unreached = false;
+    bool more = true;
+    while (more && wr_client_now(c) < deadline) {
+        discover_for_drain(c);
+        more = may_send_stats(c) && wr_client_send_stats(c);
+        if (wr_client_now(c) < deadline)
+            more = wr_client_send_traces(c) || more;
+        more = more || wait_for_next_try(c, deadline);
+    }
+    c->deadline_ns = INT64_MAX;
+    report(c);
 }
 
 static bool is_stopping(struct weir_client *c, int64_t *ret_for_ns)

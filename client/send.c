@@ -43,6 +43,7 @@ void wr_client_call(struct weir_client *c, const struct wr_call *call,
     memset(ret_answer, 0, sizeof *ret_answer);
     c->transport.send(c->transport.ctx, &request, ret_answer);
     c->done_requests++;
+    c->last_unreached = ret_answer->outcome == WEIR_CLIENT_UNREACHED;
     (void)pthread_mutex_lock(&c->lock);
     c->health.requests++;
     if (ret_answer->outcome == WEIR_CLIENT_ANSWERED)

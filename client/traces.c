@@ -227,13 +227,21 @@ int64_t wr_client_next_flush_ns(struct weir_client *c)
     return opened_ns == INT64_MAX ? INT64_MAX : wr_sat_add(opened_ns, c->opts.flush_for_ns);
 }
 
+bool wr_client_traces_wait(struct weir_client *c)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    const bool wait = c->trace_retry.failures > 0 && !wr_queue_is_empty(&c->trace_queue);
+    (void)pthread_mutex_unlock(&c->lock);
+    return wait;
+}
+
 void wr_client_flush_due(struct weir_client *c, bool all)
 {
     (void)pthread_mutex_lock(&c->lock);
     const bool want = c->want_flush || all;
     c->want_flush = false;
     (void)pthread_mutex_unlock(&c->lock);
-    if (!want && wr_client_now(c) < wr_client_next_flush_ns(c))
+    if (!want && (wr_client_traces_wait(c) || wr_client_now(c) < wr_client_next_flush_ns(c)))
         return;
     (void)pthread_mutex_lock(&c->trace_lock);
     close_all(c);

@@ -197,7 +197,7 @@ struct weir_client_opts {
     int64_t drain_for_ns;        /* of weir_client_free; default 2 s; -1: none */
     uint32_t max_attempts;       /* that the agent answered; default 20 */
     uint32_t max_stats_payloads; /* in memory; default 256 */
-    uint32_t max_trace_payloads; /* default 64 */
+    uint32_t max_trace_payloads; /* default 256 */
     uint32_t reserved;
     size_t max_stats_bytes; /* of queued bodies in memory; default 16 MiB */
     size_t max_trace_bytes; /* default 32 MiB */

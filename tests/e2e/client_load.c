@@ -73,7 +73,7 @@ int main(int argc, char **argv)
                                                .service = {"load", 4}};
     const struct weir_client_opts opts = {.struct_size = sizeof opts,
                                           .url = argv[1],
-                                          .flags = WEIR_CLIENT_OPTIMISTIC,
+                                          .flags = WEIR_CLIENT_OPTIMISTIC | WEIR_CLIENT_ANY_VERSION,
                                           .trace_version = (uint32_t)atoi(argv[3]),
                                           .lang = {"c", 1},
                                           .tracer_version = {"1.0", 3},

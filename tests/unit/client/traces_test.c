@@ -307,3 +307,22 @@ TEST(v1_payloads_name_the_runtime_id_of_the_client)
     T_TRUE(fake_has(fake_nth(&r, "/v1.0/traces", 0), "prod"));
     fake_close(&r);
 }
+
+TEST(while_the_agent_is_away_payloads_fill_up_rather_than_age)
+{
+    static struct fake_rig r;
+    fake_init(&r);
+    fake_open(&r, false);
+    fake_poll(&r);
+    r.agent.outcome = WEIR_CLIENT_UNREACHED;
+    for (int i = 0; i < 120; i++) {
+        fake_trace(&r, 1, WEIR_CLIENT_KEEP);
+        fake_pass(&r, FAKE_S);
+    }
+    T_TRUE(fake_health(&r).queued_traces <= 2);
+    r.agent.outcome = WEIR_CLIENT_ANSWERED;
+    fake_pass(&r, 10 * FAKE_S);
+    fake_pass(&r, FAKE_S);
+    T_EQ_U64(fake_health(&r).traces_sent, 120);
+    fake_close(&r);
+}
