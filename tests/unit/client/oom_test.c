@@ -51,8 +51,11 @@ static int body(const struct weir_alloc *alloc, void *ctx)
     /* What goes on must not fall over it either: it is counted or tried again. */
     for (int i = 0; i < 3 && r->client; i++) {
         r->now += FAKE_S;
+        weir_client_flush(r->client);
         (void)weir_client_poll(r->client, r->now, r->now);
     }
+    if (r->client)
+        weir_client_stop(r->client, 1);
     weir_client_free(r->client);
     weir_producer_free(r->producer);
     weir_stats_free(r->engine);
@@ -77,7 +80,9 @@ static int default_transport(const struct weir_alloc *alloc, void *ctx)
                                        .spool = ctx,
                                        .drain_for_ns = -1};
     struct weir_client *c = NULL;
-    const int err = weir_client_new(&o, &c);
+    int err = weir_client_new(&o, &c);
+    if (!err)
+        err = weir_client_start(c);
     weir_client_free(c);
     return err;
 }
