@@ -38,7 +38,7 @@ struct wr_client_stats {
     bool clear_pending; /* under lock */
     bool wanted;        /* under lock: on by what is known of the agent */
     atomic_bool on;     /* what hosts see: later than wanted, by the CLEAR */
-    bool started;       /* the engine's thread is ours */
+    bool started;       /* the engine's thread is ours; of who starts and stops */
 };
 
 /* The open payloads of traces. */
@@ -95,6 +95,7 @@ struct weir_client {
     int64_t poll_wall_ns;
     int64_t poll_clock_ns; /* and what the clock said then */
     int64_t deadline_ns;   /* requests end by it; INT64_MAX: none */
+    bool hosted;           /* the host polls */
     bool last_unreached;   /* of the last request */
     size_t done_requests;  /* since the last call of health */
 

@@ -50,6 +50,7 @@ static void forget(struct weir_client *c)
     c->want_flush = false;
     atomic_store(&c->version, WEIR_TRACE_V04);
     c->running = false;
+    c->hosted = false;
     c->stop = false;
     c->downgrade = false;
     c->rates.last = NULL;

@@ -53,9 +53,10 @@ static bool may_send_stats(struct weir_client *c)
     return may;
 }
 
+/* The host polls, and the engine with the client. */
 static bool runs_engine(const struct weir_client *c)
 {
-    return c->stats.engine && !c->stats.started && !(c->opts.flags & WEIR_CLIENT_HOST_ENGINE);
+    return c->hosted && c->stats.engine && !(c->opts.flags & WEIR_CLIENT_HOST_ENGINE);
 }
 
 /* When something is due next. */
@@ -81,7 +82,8 @@ static int64_t next_ns(struct weir_client *c)
 static int64_t poll_once(struct weir_client *c, int64_t wall_ns, int64_t mono_ns)
 {
     set_time(c, wall_ns, mono_ns);
-    wr_client_poll_engine(c, wall_ns, mono_ns);
+    if (runs_engine(c))
+        wr_client_poll_engine(c, wall_ns, mono_ns);
     if (wr_client_discovery_is_due(c))
         wr_client_discover_now(c);
     wr_client_flush_due(c, false);
@@ -103,6 +105,7 @@ static int64_t poll_once(struct weir_client *c, int64_t wall_ns, int64_t mono_ns
 int64_t weir_client_poll(struct weir_client *client, int64_t wall_ns, int64_t mono_ns)
 {
     wr_client_enter(client);
+    client->hosted = true;
     return poll_once(client, wall_ns, mono_ns);
 }
 
@@ -235,6 +238,7 @@ int weir_client_start(struct weir_client *client)
     set_time(client, wall_ns, mono_ns);
     atomic_store(&client->cut_ns, INT64_MAX);
     client->stop = false;
+    client->hosted = false;
     int err = wr_client_start_engine(client);
     if (err)
         return err;

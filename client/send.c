@@ -14,6 +14,7 @@
  * Threads: the owner. Nothing is locked while a request is under way.
  */
 #include "client.h"
+#include "split.h"
 
 #include <string.h>
 
@@ -244,6 +245,22 @@ static void traces_taken(struct weir_client *c, struct wr_item *item, const char
     wr_item_free(&c->alloc, item);
 }
 
+/* Never the same bytes again: two of half the traces, where that can be. */
+static void traces_too_large(struct weir_client *c, struct wr_item *item)
+{
+    struct wr_item *halves[2];
+    if (!wr_split(&c->alloc, item, halves)) {
+        drop(c, item, WEIR_CLIENT_DROP_TOO_LARGE);
+        return;
+    }
+    halves[0]->p0_taken = true;
+    halves[0]->p0_traces = item->p0_traces;
+    halves[0]->p0_spans = item->p0_spans;
+    wr_item_free(&c->alloc, item);
+    wr_client_requeue(c, halves[1]);
+    wr_client_requeue(c, halves[0]);
+}
+
 static void traces_answered(struct weir_client *c, struct wr_item *item, const char *path,
                             const struct weir_client_response *answer)
 {
@@ -259,7 +276,7 @@ static void traces_answered(struct weir_client *c, struct wr_item *item, const c
         break;
     case TOO_LARGE:
         wr_client_halve_payloads(c, item->len);
-        drop(c, item, WEIR_CLIENT_DROP_TOO_LARGE);
+        traces_too_large(c, item);
         break;
     case REFUSED:
         drop(c, item, WEIR_CLIENT_DROP_REFUSED);

@@ -268,16 +268,12 @@ static void take_batches(struct weir_client *c, int64_t wall_ns)
 
 void wr_client_poll_engine(struct weir_client *c, int64_t wall_ns, int64_t mono_ns)
 {
-    if (!is_ours(c) || c->stats.started)
-        return;
     (void)weir_stats_poll(c->stats.engine, wall_ns, mono_ns);
     take_batches(c, wall_ns);
 }
 
 void wr_client_seal_engine(struct weir_client *c)
 {
-    int64_t wall_ns = c->poll_wall_ns;
-    int64_t mono_ns = c->poll_mono_ns;
     if (!is_ours(c))
         return;
     if (c->stats.started) {
@@ -285,6 +281,8 @@ void wr_client_seal_engine(struct weir_client *c)
         c->stats.started = false;
         return;
     }
+    int64_t wall_ns = c->poll_wall_ns;
+    int64_t mono_ns = c->poll_mono_ns;
     if (mono_ns == INT64_MIN) /* it was never polled */
         c->opts.clock(c->opts.clock_ctx, &wall_ns, &mono_ns);
     weir_stats_seal_all(c->stats.engine, wall_ns, mono_ns);

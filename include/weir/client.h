@@ -92,7 +92,7 @@ struct weir_client_transport {
     X(OFF, "off")               /* statistics, while the agent takes none */                       \
     X(DOWNGRADED, "downgraded") /* statistics that waited when the agent took no more */           \
     X(REFUSED, "refused")       /* the agent's answer was 3xx or 4xx: a bad payload */             \
-    X(TOO_LARGE, "too_large")   /* the answer was 413, or it is larger than a payload may be */    \
+    X(TOO_LARGE, "too_large")   /* 413 to what cannot be halved, or larger than a payload */       \
     X(ATTEMPTS, "attempts")     /* answered max_attempts times, never taken */                     \
     X(UNKNOWN, "unknown")       /* traces that may have arrived: not sent twice */                 \
     X(VERSION, "version")       /* traces encoded for a version that the agent does not take */    \

@@ -55,6 +55,11 @@ static void on_send(void *ctx, const struct weir_client_request *q, struct weir_
         r->status = a->status_stats ? a->status_stats : 200;
         if (!stats) {
             r->status = traces_status(a, q->path[4]);
+            if (a->max_body && q->body.len > a->max_body)
+                r->status = 413;
+            if (a->status_once)
+                r->status = a->status_once;
+            a->status_once = 0;
             r->body = text(a->answer);
             r->rates_version = text(a->rates_version);
         }

@@ -31,6 +31,8 @@ struct fake {
     int status_stats;  /* of /v0.6/stats; 0: 200 */
     int status_info;   /* of /info; 0: 200 */
     int status_traces; /* of all traces; 0: 200 */
+    int status_once;   /* of the next traces alone; 0: as above */
+    size_t max_body;   /* larger traces are answered 413; 0: no limit */
     int gone;          /* bits: 1 v1.0, 2 v0.5, 4 v0.4, 8 v0.3 answer gone_status */
     int gone_status;   /* 0: 404 */
     const char *info;

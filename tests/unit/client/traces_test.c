@@ -250,27 +250,93 @@ TEST(answers_of_404_and_415_go_down_to_the_last_version)
 }
 
 /* S10 */
-TEST(after_413_payloads_are_half_as_large)
+TEST(after_413_a_payload_goes_as_two_halves_and_the_next_are_half_as_large)
 {
+    for (int version = WEIR_TRACE_V04; version <= WEIR_TRACE_V05; version++) {
+        static struct fake_rig r;
+        const char *const path = version == WEIR_TRACE_V04 ? "/v0.4/traces" : "/v0.5/traces";
+        fake_init(&r);
+        r.opts.trace_version = (uint32_t)version;
+        r.opts.payload_bytes = 1 << 20;
+        fake_open(&r, false);
+        fake_poll(&r);
+        r.agent.max_body = 40000;
+        for (int i = 0; i < 1000; i++)
+            fake_trace(&r, 4, WEIR_CLIENT_KEEP);
+        fake_pass(&r, FAKE_S);
+        T_EQ_U64(fake_health(&r).traces_sent, 1000);
+        T_EQ_U64(fake_health(&r).spans_sent, 4000);
+        T_EQ_U64(fake_health(&r).traces_dropped[WEIR_CLIENT_DROP_TOO_LARGE], 0);
+        T_TRUE(fake_count(&r, path) >= 3);
+        T_EQ_STR(fake_header(fake_nth(&r, path, 0), "X-Datadog-Trace-Count"), "1000");
+        T_EQ_STR(fake_header(fake_nth(&r, path, 1), "X-Datadog-Trace-Count"), "500");
+        /* The halves are in order, and no body came twice. */
+        for (size_t i = 1; i < fake_count(&r, path); i++) {
+            const struct fake_seen *const a = fake_nth(&r, path, i - 1);
+            const struct fake_seen *const b = fake_nth(&r, path, i);
+            T_TRUE(a->len != b->len || memcmp(a->body, b->body, a->len) != 0 || a->len <= 40000);
+        }
+        fake_close(&r);
+    }
+}
+
+TEST(what_cannot_be_halved_is_dropped_as_too_large)
+{
+    static const struct {
+        uint32_t version;
+        const char *body;
+        size_t len;
+    } cases[] = {
+        {WEIR_TRACE_V04, "\x91\x90", 2},         /* one trace */
+        {WEIR_TRACE_V04, "\x92\x90", 2},         /* cut short */
+        {WEIR_TRACE_V04, "\x92\x90\x90\x90", 4}, /* more behind */
+        {WEIR_TRACE_V04, "\x92\x01\x02", 3},     /* no traces */
+        {WEIR_TRACE_V04, "\x92\xdd\xff\xff\xff\xff\x90", 7},
+        {WEIR_TRACE_V04, "\x82\x90\x90", 3},
+        {WEIR_TRACE_V05, "\x92\x90\x91\x90", 4},
+        {WEIR_TRACE_V05, "\x93\x90\x92\x90\x90", 5},
+        {WEIR_TRACE_V1, "\x92\x90\x90", 3},
+    };
     static struct fake_rig r;
     fake_init(&r);
-    r.opts.payload_bytes = 1 << 20;
     fake_open(&r, false);
     fake_poll(&r);
+    r.agent.info = "{\"endpoints\":[\"v0.4/traces\",\"v0.5/traces\",\"v1.0/traces\"]}";
     r.agent.status_traces = 413;
-    for (int i = 0; i < 3000; i++)
-        fake_trace(&r, 4, WEIR_CLIENT_KEEP);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct weir_bytes body = {cases[i].body, cases[i].len};
+        T_OK(weir_client_add_payload(r.client, cases[i].version, body, 1, 1, WEIR_CLIENT_KEEP));
+        fake_pass(&r, FAKE_S);
+        T_EQ_U64(fake_health(&r).traces_dropped[WEIR_CLIENT_DROP_TOO_LARGE], i + 1);
+    }
+    fake_close(&r);
+}
+
+TEST(a_payload_with_every_kind_of_value_is_halved_where_its_traces_end)
+{
+    /* Two traces: of one span that is a map, and of none. */
+    static const char values[] =
+        "\x92\x91\x8a"
+        "\xa1\x61\xc0\xa1\x62\xc3\xa1\x63\xca\x00\x00\x00\x00\xa1\x64\xcb\x00\x00\x00\x00\x00\x00"
+        "\x00\x00"
+        "\xa1\x65\xcf\x00\x00\x00\x00\x00\x00\x00\x01\xa1\x66\xd1\xff\x00\xa1\x67\xd9\x02\x68\x69"
+        "\xa1\x68\xc4\x01\x00\xa1\x69\xc7\x01\x05\x00\xa1\x6a\xdc\x00\x02\xde\x00\x01\x01\x02\xd4"
+        "\x01\x00"
+        "\x90";
+    static struct fake_rig r;
+    fake_init(&r);
+    fake_open(&r, false);
+    fake_poll(&r);
+    const struct weir_bytes body = {values, sizeof values - 1};
+    T_OK(weir_client_add_payload(r.client, WEIR_TRACE_V04, body, 2, 1, WEIR_CLIENT_KEEP));
+    r.agent.status_once = 413;
     fake_pass(&r, FAKE_S);
-    r.agent.status_traces = 0;
-    const size_t first = fake_nth(&r, "/v0.4/traces", 0)->len;
-    const size_t before = fake_count(&r, "/v0.4/traces");
-    for (int i = 0; i < 3000; i++)
-        fake_trace(&r, 4, WEIR_CLIENT_KEEP);
-    fake_pass(&r, FAKE_S);
-    T_TRUE(fake_count(&r, "/v0.4/traces") > before);
-    for (size_t i = before; i < fake_count(&r, "/v0.4/traces"); i++)
-        T_TRUE(fake_nth(&r, "/v0.4/traces", i)->len <= first / 2);
-    T_TRUE(fake_health(&r).traces_dropped[WEIR_CLIENT_DROP_TOO_LARGE] > 0);
+    T_EQ_U64(fake_health(&r).traces_sent, 2);
+    T_EQ_U64(fake_health(&r).spans_sent, 1);
+    const struct fake_seen *const first = fake_nth(&r, "/v0.4/traces", 1);
+    const struct fake_seen *const second = fake_nth(&r, "/v0.4/traces", 2);
+    T_EQ_BYTES(first->body + 5, first->len - 5, values + 1, sizeof values - 3);
+    T_EQ_BYTES(second->body, second->len, "\xdd\x00\x00\x00\x01\x90", 6);
     fake_close(&r);
 }
 
