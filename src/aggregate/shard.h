@@ -14,6 +14,7 @@
  * Threads: all functions are the owner's, but wr_batch_give (any) and the inbox's.
  */
 #include "aggregate/displace.h"
+#include "aggregate/epoch.h"
 #include "aggregate/inbox.h"
 #include "aggregate/newcomers.h"
 #include "aggregate/table.h"
@@ -103,7 +104,8 @@ struct wr_shard {
     struct wr_newcomers *newcomers; /* NULL until the table was full */
     struct wr_cold cold;
     struct wr_old_slot *spare_slots;
-    struct wr_windows spare_windows; /* unsorted; capacity of touched kept */
+    uint32_t epoch_batches[WR_EPOCHS]; /* not given back yet */
+    struct wr_windows spare_windows;   /* unsorted; capacity of touched kept */
     bool started;
     bool stopped;
     bool overdue;   /* a window stayed open for want of memory */
@@ -163,6 +165,7 @@ struct weir_batch {
     char *keys;
     size_t keys_cap;
     size_t keys_used;
+    uint8_t epochs; /* of keys */
 };
 /* An empty batch with room for rows rows and key_bytes of keys; NULL: no memory. */
 struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_bytes);

@@ -272,7 +272,7 @@ TEST(a_dimension_of_200_units_passes_and_201_are_blocked_before_the_budget)
         T_EQ_U64(sealed_rows(&f, "region", cases[k].passes ? text : "tracer_blocked_value", &hits,
                              &rows),
                  1);
-        T_TRUE(cases[k].passes || f.st->limits.budgets[WR_FIELD_FIXED] != NULL);
+        T_TRUE(cases[k].passes || f.st->limits.of[0]->at[WR_FIELD_FIXED] != NULL);
         f_close(&f);
     }
 }
