@@ -89,7 +89,8 @@ struct weir_client {
     struct wr_retry trace_retry;
     int64_t next_info_ns;
     int64_t last_info_ns;
-    bool downgrade; /* an answer of 404 to statistics waits for /info */
+    bool tags_pending; /* the engine could not take the peer tags */
+    bool downgrade;    /* an answer of 404 to statistics waits for /info */
     struct wr_rates rates;
     int64_t poll_mono_ns; /* the time poll was given, */
     int64_t poll_wall_ns;
@@ -151,8 +152,8 @@ void wr_client_poll_engine(struct weir_client *c, int64_t wall_ns, int64_t mono_
 void wr_client_seal_engine(struct weir_client *c);
 int wr_client_start_engine(struct weir_client *c);
 void wr_client_set_stats(struct weir_client *c, bool on); /* lock is not held */
-/* The peer tags that the agent wants, to the engine. */
-void wr_client_set_peer_tags(struct weir_client *c, const char *const *names, size_t count);
+/* The peer tags that the agent wants, to the engine. false: to be tried again later. */
+bool wr_client_set_peer_tags(struct weir_client *c, const char *const *names, size_t count);
 /* The engine has no message of ours any more. */
 void wr_client_release_engine(struct weir_client *c);
 void wr_client_free_stats(struct weir_client *c);

@@ -90,7 +90,7 @@ static void give_tags(struct weir_client *c)
     const char *names[WEIR_CLIENT_PEER_TAGS_MAX];
     for (size_t i = 0; i < c->info->agent.peer_tag_count; i++)
         names[i] = c->info->peer_tags[i];
-    wr_client_set_peer_tags(c, names, c->info->agent.peer_tag_count);
+    c->tags_pending = !wr_client_set_peer_tags(c, names, c->info->agent.peer_tag_count);
     if (c->opts.peer_tags)
         c->opts.peer_tags(c->opts.ctx, names, c->info->agent.peer_tag_count);
 }
@@ -98,7 +98,7 @@ static void give_tags(struct weir_client *c)
 /* next becomes what is known; all of it under one lock, so that nobody sees half of it. */
 static void learn(struct weir_client *c, struct wr_info *next, struct weir_bytes state)
 {
-    const bool new_tags = next->agent.known && !same_tags(c->info, next);
+    const bool new_tags = next->agent.known && (c->tags_pending || !same_tags(c->info, next));
     (void)pthread_mutex_lock(&c->lock);
     if (state.len > 0 && state.len < sizeof next->agent.state)
         memcpy(next->agent.state, state.ptr, state.len);

@@ -53,6 +53,7 @@ static void forget(struct weir_client *c)
     c->hosted = false;
     c->stop = false;
     c->downgrade = false;
+    c->tags_pending = false;
     c->rates.last = NULL;
     c->rates.last_len = 0;
     c->rates.version[0] = 0;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { IDENTITY_TEXTS = 7, IDENTITY_MAX_BYTES = 4096 };
+enum { PEER_TAGS_SURE = 40 }; /* an engine with six dimensions has room for them */
 
 /* Copy the texts of identity to ours. */
 static int take_identity(struct weir_client *c, const struct weir_payload_opts *identity)
@@ -146,12 +147,19 @@ void wr_client_set_stats(struct weir_client *c, bool on)
     weir_stats_signal(s->engine, &s->clear);
 }
 
-void wr_client_set_peer_tags(struct weir_client *c, const char *const *names, size_t count)
+bool wr_client_set_peer_tags(struct weir_client *c, const char *const *names, size_t count)
 {
-    /* The engine takes its peer tags when it is made; the host is told (opts.peer_tags). */
-    (void)c;
-    (void)names;
-    (void)count;
+    if (!c->stats.engine)
+        return true;
+    int err = weir_stats_set_peer_tags(c->stats.engine, names, count);
+    if (err == WEIR_EFULL && count > PEER_TAGS_SURE)
+        err = weir_stats_set_peer_tags(c->stats.engine, names, PEER_TAGS_SURE);
+    if (!err)
+        return true;
+    (void)pthread_mutex_lock(&c->lock);
+    c->health.peer_tags_refused++;
+    (void)pthread_mutex_unlock(&c->lock);
+    return err != WEIR_EBUSY && err != WEIR_ENOMEM;
 }
 
 /* Batches */

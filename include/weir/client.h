@@ -9,7 +9,8 @@
  * The client asks the agent what it takes (GET /info), at the start, every info_for_ns, and when
  * the state that the agent names in its answers changes. Statistics are on while the agent takes
  * them and leaves traces that are counted to be dropped; where it no longer does, they go off and
- * the engine is cleared, and come on again by themselves.
+ * the engine is cleared, and come on again by themselves. The peer tags that the agent wants become
+ * those of the engine.
  *
  * What is to be sent waits in two bounded queues. A body that the agent did not get is sent again,
  * with back-off and jitter: of statistics to the byte, with the same RuntimeID, Sequence and
@@ -120,10 +121,11 @@ struct weir_client_health {
     uint64_t server_errors; /* answers of 5xx, and 408 and 429 */
     uint64_t info_taken;    /* answers to /info that could be read */
     uint64_t info_failed;
-    uint64_t state_changes; /* of Datadog-Agent-State that made /info be read again */
-    uint64_t upgrades;      /* statistics went on */
-    uint64_t downgrades;    /* and off */
-    uint64_t fallbacks;     /* answers of 404 and 415 to traces: the next lower version */
+    uint64_t state_changes;     /* of Datadog-Agent-State that made /info be read again */
+    uint64_t upgrades;          /* statistics went on */
+    uint64_t downgrades;        /* and off */
+    uint64_t fallbacks;         /* answers of 404 and 415 to traces: the next lower version */
+    uint64_t peer_tags_refused; /* times the engine did not take what the agent wants */
     uint64_t rates_changed;
     uint64_t rates_refused; /* that could not be read */
     /* Bodies of statistics. */
@@ -211,7 +213,8 @@ struct weir_client_opts {
     void *ctx;                              /* of the callbacks, which may be NULL */
     /* Called by the owner. The rates changed; borrowed for the call. */
     void (*rates)(void *ctx, const struct weir_client_rate *rates, size_t count);
-    /* The peer tags that the agent wants are others; borrowed for the call. */
+    /* The peer tags that the agent wants are others, and the engine has them from here on
+     * (weir_stats_set_peer_tags); borrowed for the call. */
     void (*peer_tags)(void *ctx, const char *const *names, size_t count);
     /* After requests. */
     void (*health)(void *ctx, const struct weir_client_health *health);

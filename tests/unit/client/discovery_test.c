@@ -51,6 +51,56 @@ TEST(info_says_what_the_agent_is)
     fake_close(&r);
 }
 
+static void publish_peer(struct fake_rig *r)
+{
+    const struct weir_tags *const tags = weir_producer_tags(r->producer);
+    const struct weir_tag_match *const match = weir_tags_find(tags, "peer.hostname", 13);
+    struct weir_value slots[WEIR_TAG_SLOTS_MAX];
+    memset(slots, 0, sizeof slots);
+    struct weir_span span = {.service = {"svc", 3},
+                             .trace_id = 1,
+                             .span_id = 2,
+                             .kind = WEIR_KIND_CLIENT,
+                             .start_ns = r->now - 100,
+                             .duration_ns = 100,
+                             .slots = slots};
+    if (match) {
+        slots[match->slot] =
+            (struct weir_value){.type = WEIR_VALUE_BYTES, .len = 4, .v = {.ptr = "db-7"}};
+        span.present = UINT64_C(1) << match->slot;
+    }
+    const struct weir_source source = {.now_ns = r->now};
+    T_OK(weir_stats_publish(r->producer, &source, &span, 1));
+    (void)weir_stats_poll(r->engine, r->now, r->now);
+    weir_stats_seal_all(r->engine, r->now, r->now);
+    fake_poll(r);
+}
+
+TEST(the_peer_tags_of_the_agent_are_those_of_the_engine_while_it_runs)
+{
+    static struct fake_rig r;
+    fake_init(&r);
+    r.agent.info =
+        "{\"version\":\"7.65.0\",\"endpoints\":[\"/v0.6/stats\"],\"client_drop_p0s\":true}";
+    fake_open(&r, true);
+    fake_poll(&r);
+    publish_peer(&r);
+    T_TRUE(!fake_has(fake_nth(&r, "/v0.6/stats", 0), "peer.hostname:db-7"));
+    r.agent.info = fake_info;
+    fake_pass(&r, 60 * FAKE_S);
+    publish_peer(&r);
+    T_TRUE(fake_has(fake_nth(&r, "/v0.6/stats", 1), "peer.hostname:db-7"));
+    T_EQ_U64(fake_health(&r).peer_tags_refused, 0);
+    /* What the engine cannot have is counted, and leaves those of before. */
+    r.agent.info = "{\"version\":\"7.65.0\",\"endpoints\":[\"/v0.6/stats\"],"
+                   "\"client_drop_p0s\":true,\"peer_tags\":[\"a.b\",\"a_b\"]}";
+    fake_pass(&r, 60 * FAKE_S);
+    T_EQ_U64(fake_health(&r).peer_tags_refused, 1);
+    publish_peer(&r);
+    T_TRUE(fake_has(fake_nth(&r, "/v0.6/stats", 2), "peer.hostname:db-7"));
+    fake_close(&r);
+}
+
 TEST(info_is_asked_again_when_an_answer_names_another_state)
 {
     static struct fake_rig r;
