@@ -379,6 +379,11 @@ struct weir_stats_health {
     uint64_t displaced;
     uint64_t
         newcomers; /* keys that found the table full, in the newest window that had any; +-3 % */
+    /* Of limits, by enum weir_limit: what they are (WEIR_LIMIT_OFF: none), and how many different
+     * values became tracer_blocked_value in the newest cycle that had any, +-3 %: so much more room
+     * was wanted. */
+    uint64_t folded[WEIR_LIMIT_SLOTS];
+    uint32_t limits[WEIR_LIMIT_SLOTS];
 };
 /* Threads: owner. */
 WEIR_API void weir_stats_get_health(const struct weir_stats *stats,
@@ -420,6 +425,22 @@ WEIR_API WEIR_NODISCARD int weir_stats_flush(struct weir_stats *stats);
  */
 WEIR_API size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank,
                                         uint64_t *ret_hits, struct weir_label *labels, size_t cap);
+
+#define WEIR_FOLDED_TOP 10
+/* A value that became tracer_blocked_value; hits in units of 2^-20. */
+struct weir_folded {
+    struct weir_bytes name;  /* of its label; empty: of a peer tag that is set no more */
+    struct weir_bytes value; /* its first 200 bytes */
+    uint64_t hits_at_least;
+    uint64_t hits_at_most;
+};
+/*
+ * Of the values of a field that were past its limit in the newest cycle that had any, the rank-th
+ * (0 first) of the WEIR_FOLDED_TOP that were surely hit most; false: no such rank. Texts are
+ * borrowed until the next poll. Threads: owner.
+ */
+WEIR_API bool weir_stats_get_folded(const struct weir_stats *stats, enum weir_limit limit,
+                                    size_t rank, struct weir_folded *ret_folded);
 
 WEIR_END_DECLS
 #endif

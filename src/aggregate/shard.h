@@ -42,14 +42,15 @@ struct wr_windows {
 /*
  * Asked once for each entry and window, before its first record there: whether the key is taken as
  * it is (0), or is to be booked under another one (1: written at dst, *ret_bytes long, with its
- * hash); WEIR_ENOMEM: neither. dst is the callee's.
+ * hash); WEIR_ENOMEM: neither. dst is the callee's. weight is the record's.
  */
 struct wr_folded {
     const char *key;
     size_t key_bytes;
     uint64_t hash;
 };
-typedef int wr_admit_fn(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+typedef int wr_admit_fn(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                        struct wr_folded *ret_folded);
 /* The current window has turned, or was reported. */
 typedef void wr_cycle_fn(void *ctx);
 

@@ -152,6 +152,12 @@ void wr_limits_forget(struct wr_limits *l, uint32_t numbers)
         budgets_free(l, *b);
         *b = NULL;
     }
+    /* Their names are gone with them. */
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        struct wr_folded_values *const v = l->folded[i];
+        for (size_t k = 0; v && k < v->used; k++)
+            v->at[k].field = numbers >> v->at[k].epoch & 1 ? WR_FIELDS_MAX : v->at[k].field;
+    }
 }
 
 void wr_limits_done(struct wr_limits *l)
@@ -159,6 +165,8 @@ void wr_limits_done(struct wr_limits *l)
     if (!l->schemas)
         return;
     wr_limits_forget(l, (1u << WR_EPOCHS) - 1);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++)
+        wr_free(l->alloc, l->folded[i], sizeof *l->folded[i]);
     wr_free(l->alloc, l->key, WR_KEY_MAX);
     memset(l, 0, sizeof *l);
 }
@@ -179,11 +187,12 @@ static struct known *find(struct known *table, size_t mask, uint64_t hash, const
 enum admission { ADMITTED, BLOCKED, NO_MEMORY };
 
 static enum admission admit(const struct wr_limits *l, struct wr_budget *b, const char *field,
-                            size_t len)
+                            size_t len, uint64_t *ret_hash)
 {
     if (len == SENTINEL_BYTES && memcmp(field + 2, sentinel, len) == 0)
         return ADMITTED; /* it is that already, and asks for no room */
     const uint64_t hash = wr_hash(field + 2, len, l->seed) | 1;
+    *ret_hash = hash;
     struct known *const here = find(b->current, b->mask, hash, field, len);
     if (here->hash)
         return ADMITTED;
@@ -238,7 +247,23 @@ static struct wr_budgets *budgets_of(struct wr_limits *l, const char *key, size_
     return *b;
 }
 
-int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded)
+/* A blocked value of a field, for who wants to know. No memory: it is not told. */
+static void note(struct wr_limits *l, unsigned epoch, size_t field, uint64_t hash, const char *at,
+                 size_t len, uint64_t weight)
+{
+    struct wr_folded_values **const v = &l->folded[l->of[epoch]->by_limit[field]];
+    if (WR_UNLIKELY(!*v)) {
+        *v = wr_alloc_zero(l->alloc, sizeof **v);
+        if (!*v)
+            return;
+    }
+    /* Values of several tags share a summary: each by its own name. */
+    wr_folded_add(*v, hash + field * UINT64_C(0x9E3779B97F4A7C15), epoch, field, at + 2, len,
+                  weight);
+}
+
+int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                    struct wr_folded *ret_folded)
 {
     struct wr_limits *const l = ctx;
     const uint64_t present = wr_load64le(key);
@@ -251,10 +276,14 @@ int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_fold
         const size_t i = (size_t)__builtin_ctzll(left);
         const size_t len = wr_load16le(at);
         if (b->limited >> i & 1) {
-            const enum admission a = admit(l, b->at[i], at, len);
+            uint64_t hash = 0;
+            const enum admission a = admit(l, b->at[i], at, len, &hash);
             if (a == NO_MEMORY)
                 return WEIR_ENOMEM;
-            blocked |= (uint64_t)(a == BLOCKED) << i;
+            if (a == BLOCKED) {
+                blocked |= UINT64_C(1) << i;
+                note(l, wr_key_epoch(key, key_bytes), i, hash, at, len, weight);
+            }
         }
         at += 2 + len;
     }
@@ -280,6 +309,10 @@ static void budget_cycle(const struct weir_alloc *a, struct wr_budget *b)
 void wr_limits_cycle(void *ctx)
 {
     struct wr_limits *const l = ctx;
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        if (l->folded[i])
+            wr_folded_cycle(l->folded[i]);
+    }
     for (size_t e = 0; e < WR_EPOCHS; e++) {
         const struct wr_budgets *const b = l->of[e];
         for (uint64_t left = b ? b->own : 0; left; left &= left - 1)

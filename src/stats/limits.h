@@ -13,6 +13,7 @@
  * start, and a block a value.
  */
 #include "aggregate/shard.h"
+#include "stats/folded.h"
 #include "stats/key.h"
 #include "stats/schemas.h"
 
@@ -35,7 +36,8 @@ struct wr_limits {
     uint32_t limits[WEIR_LIMIT_SLOTS]; /* resolved */
     struct wr_budgets *of[WR_EPOCHS];  /* by schema; but for the first, made when a key comes by */
     uint64_t collapsed[WEIR_LIMIT_SLOTS];
-    char *key; /* of WR_KEY_MAX, for a folded one */
+    struct wr_folded_values *folded[WEIR_LIMIT_COUNT]; /* NULL until there was any, or memory */
+    char *key;                                         /* of WR_KEY_MAX, for a folded one */
 };
 
 /* limits are resolved: by enum weir_limit, WEIR_LIMIT_OFF or 1..WEIR_LIMIT_MAX. WEIR_ENOMEM. */
@@ -45,6 +47,7 @@ void wr_limits_done(struct wr_limits *l);
 /* These schemas, bits by number, are gone. */
 void wr_limits_forget(struct wr_limits *l, uint32_t numbers);
 /* wr_admit_fn, wr_cycle_fn; ctx is a struct wr_limits. */
-int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                    struct wr_folded *ret_folded);
 void wr_limits_cycle(void *ctx);
 #endif

@@ -337,6 +337,9 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
     h.table_bytes = s->table.bytes;
     h.dimensions_ignored = stats->schema.ignored;
     memcpy(h.collapsed, stats->limits.collapsed, sizeof h.collapsed);
+    memcpy(h.limits, stats->limits.limits, sizeof h.limits);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++)
+        h.folded[i] = stats->limits.folded[i] ? wr_folded_distinct(stats->limits.folded[i]) : 0;
     h.displaced = s->totals.displaced;
     h.newcomers = s->newcomers ? wr_newcomers_distinct(s->newcomers) : 0;
     h.pool_sketches = weir_sketch_pool_spares(s->pool);
@@ -355,4 +358,26 @@ size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank, uint
         return 0;
     *ret_hits = t->weight;
     return wr_schemas_labels(&stats->schemas, t->key, t->key_bytes, labels, cap);
+}
+
+bool weir_stats_get_folded(const struct weir_stats *stats, enum weir_limit limit, size_t rank,
+                           struct weir_folded *ret_folded)
+{
+    if (!is_own(stats) || (unsigned)limit >= WEIR_LIMIT_COUNT || rank >= WEIR_FOLDED_TOP)
+        return false;
+    const struct wr_folded_values *const v = stats->limits.folded[limit];
+    const struct wr_folded_value *const f = v ? wr_folded_top(v, rank) : NULL;
+    if (!f)
+        return false;
+    const struct wr_schema *const schema =
+        atomic_load_explicit(&stats->schemas.at[f->epoch], memory_order_acquire);
+    const bool named = f->field < WR_FIELDS_MAX && schema;
+    *ret_folded = (struct weir_folded){
+        .name = named ? (struct weir_bytes){.ptr = schema->names[f->field],
+                                            .len = schema->name_bytes[f->field]}
+                      : (struct weir_bytes){0},
+        .value = {.ptr = f->text, .len = f->bytes},
+        .hits_at_least = f->count - f->over,
+        .hits_at_most = f->count};
+    return true;
 }
