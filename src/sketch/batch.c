@@ -29,25 +29,6 @@ static bool is_plain(const struct weir_sketch *sk)
            sk->base <= WR_MODERATE_OCTAVE * WR_MAPPING_SUB - (int32_t)sk->cap;
 }
 
-/* Of a mapping's table, what would else be read again after each counter is written. */
-struct cells {
-    const uint64_t *at;
-    uint64_t first;
-    uint64_t count;
-    uint32_t shift;
-    int32_t index_first;
-};
-
-WR_INLINE bool index_in(const struct cells *c, double v, int32_t *ret_index)
-{
-    const uint64_t bits = wr_mapping_bits(v);
-    const uint64_t cell = (bits >> c->shift) - c->first;
-    if (WR_UNLIKELY(cell >= c->count))
-        return false;
-    *ret_index = c->index_first + (int32_t)((bits + c->at[cell]) >> c->shift);
-    return true;
-}
-
 /* Add one to a counter; roomy: none can be full. */
 WR_INLINE bool count_one(uint8_t *bins, unsigned width, size_t at, bool roomy)
 {
@@ -65,9 +46,7 @@ WR_INLINE bool count_one(uint8_t *bins, unsigned width, size_t at, bool roomy)
 WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_fast way, bool roomy,
                             const double *values, size_t n, struct running *run)
 {
-    const struct weir_mapping *const m = wr_sketch_mapping(sk);
-    const struct cells cells = {m->cells, m->cell_first, m->cell_count, m->cell_shift,
-                                m->index_first};
+    const struct wr_kind_head head = *sk->of.head; /* or it is read again after each counter */
     uint8_t *const bins = sk->bins;
     const uint32_t base = (uint32_t)sk->base;
     const uint32_t cap = sk->cap;
@@ -81,7 +60,7 @@ WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_fast
         int32_t index;
         if (way == WR_FAST_VALUE)
             index = wr_mapping_index_value(v);
-        else if (WR_UNLIKELY(!index_in(&cells, v, &index)))
+        else if (WR_UNLIKELY(!wr_index_moderate(WR_FAST_TABLE, &head, v, &index)))
             break;
         const uint32_t at = (uint32_t)index - base;
         if (WR_UNLIKELY(at >= cap || !count_one(bins, width, at, roomy)))
@@ -181,9 +160,9 @@ WR_INLINE int32_t look_ahead(const struct weir_sketch_pair *p)
     const struct wr_kind_head *const head = sk->of.head;
     int32_t index = WR_MAPPING_NO_BIN;
     if (head->fast == WR_FAST_VALUE)
-        (void)wr_index_moderate(WR_FAST_VALUE, head->mapping, p->value, &index);
+        (void)wr_index_moderate(WR_FAST_VALUE, head, p->value, &index);
     else if (head->fast == WR_FAST_TABLE)
-        (void)wr_index_moderate(WR_FAST_TABLE, head->mapping, p->value, &index);
+        (void)wr_index_moderate(WR_FAST_TABLE, head, p->value, &index);
     const uint32_t at = (uint32_t)index - (uint32_t)sk->base;
     const uint32_t cap = sk->cap;
     const uint32_t counter = at < cap ? at << (sk->flags & WR_SK_WIDTH) : 0;
@@ -193,7 +172,6 @@ WR_INLINE int32_t look_ahead(const struct weir_sketch_pair *p)
     return index;
 }
 
-/* Extremes are written whether they change or not: of few samples, every other one is new. */
 WR_INLINE bool add_at(struct weir_sketch *sk, double value, int32_t index)
 {
     uint64_t total;
@@ -201,12 +179,7 @@ WR_INLINE bool add_at(struct weir_sketch *sk, double value, int32_t index)
                     __builtin_add_overflow(sk->weight, WEIR_WEIGHT_ONE, &total) ||
                     !wr_sketch_try_count(sk, index, WEIR_WEIGHT_ONE)))
         return false;
-    double rest = sk->sum.value.rest;
-    sk->weight = total;
-    sk->sum.value.sum = wr_two_sum(sk->sum.value.sum, value, &rest);
-    sk->sum.value.rest = rest;
-    sk->min.value = value < sk->min.value ? value : sk->min.value;
-    sk->max.value = value > sk->max.value ? value : sk->max.value;
+    wr_account_moderate(sk, value, total);
     return true;
 }
 

@@ -45,17 +45,19 @@ WR_INLINE bool wr_is_moderate(uint64_t bits)
     return bits - first < ((uint64_t)(1023 + WR_MODERATE_OCTAVE) << 52) - first;
 }
 
-/* A moderate value of weight one. */
+/*
+ * A moderate value of weight one. Extremes are written whether they change or not: of few samples
+ * every third is a new one, which no branch foretells, and a wrong guess is not known before the
+ * sketch has come from memory.
+ */
 WR_INLINE void wr_account_moderate(struct weir_sketch *sk, double value, uint64_t total)
 {
     double rest = sk->sum.value.rest;
     sk->weight = total;
     sk->sum.value.sum = wr_two_sum(sk->sum.value.sum, value, &rest);
     sk->sum.value.rest = rest;
-    if (value < sk->min.value)
-        sk->min.value = value;
-    if (value > sk->max.value)
-        sk->max.value = value;
+    sk->min.value = value < sk->min.value ? value : sk->min.value;
+    sk->max.value = value > sk->max.value ? value : sk->max.value;
 }
 
 /*
@@ -63,15 +65,15 @@ WR_INLINE void wr_account_moderate(struct weir_sketch *sk, double value, uint64_
  * false: nothing has changed, and it is for the slow way. Tables hold moderate values alone, so
  * that what is not one is past every cell.
  */
-WR_INLINE bool wr_index_moderate(enum wr_fast way, const struct weir_mapping *m, double value,
+WR_INLINE bool wr_index_moderate(enum wr_fast way, const struct wr_kind_head *head, double value,
                                  int32_t *ret_index)
 {
     const uint64_t bits = wr_mapping_bits(value);
     if (way == WR_FAST_TABLE) {
-        const uint64_t cell = (bits >> m->cell_shift) - m->cell_first;
-        if (WR_UNLIKELY(cell >= m->cell_count))
+        const uint64_t cell = (bits >> head->cell_shift) - head->cell_first;
+        if (WR_UNLIKELY(cell >= head->cell_count))
             return false;
-        *ret_index = m->index_first + (int32_t)((bits + m->cells[cell]) >> m->cell_shift);
+        *ret_index = head->index_first + (int32_t)((bits + head->cells[cell]) >> head->cell_shift);
         return true;
     }
     if (WR_UNLIKELY(!wr_is_moderate(bits)))

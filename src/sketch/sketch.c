@@ -459,17 +459,12 @@ WR_INLINE int add_by(enum wr_fast way, struct weir_sketch *sk, double value)
 {
     uint64_t total;
     int32_t index;
-    if (WR_UNLIKELY(!wr_index_moderate(way, sk->of.head->mapping, value, &index) ||
+    if (WR_UNLIKELY(!wr_index_moderate(way, sk->of.head, value, &index) ||
                     __builtin_add_overflow(sk->weight, WEIR_WEIGHT_ONE, &total) ||
                     !wr_sketch_try_count(sk, index, WEIR_WEIGHT_ONE)))
         return add_slow(sk, value, WEIR_WEIGHT_ONE);
     wr_account_moderate(sk, value, total);
     return WEIR_OK;
-}
-
-static WR_NOINLINE int add_table(struct weir_sketch *sk, double value)
-{
-    return add_by(WR_FAST_TABLE, sk, value);
 }
 
 int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
@@ -480,7 +475,7 @@ int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
     if (WR_LIKELY(fast == WR_FAST_VALUE))
         return add_by(WR_FAST_VALUE, sk, value);
     if (fast == WR_FAST_TABLE)
-        return add_table(sk, value);
+        return add_by(WR_FAST_TABLE, sk, value);
     return add_slow(sk, value, WEIR_WEIGHT_ONE);
 }
 

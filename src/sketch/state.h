@@ -124,8 +124,15 @@ WR_INLINE uint8_t wr_fast_of(const struct weir_mapping *m, uint32_t grid)
 WR_INLINE struct wr_kind_head wr_kind_head_of(const struct weir_mapping *m, uint32_t max_bins,
                                               uint32_t grid)
 {
-    return (struct wr_kind_head){
-        .mapping = m, .max_bins = max_bins, .grid = (uint8_t)grid, .fast = wr_fast_of(m, grid)};
+    return (struct wr_kind_head){.mapping = m,
+                                 .max_bins = max_bins,
+                                 .grid = (uint8_t)grid,
+                                 .fast = wr_fast_of(m, grid),
+                                 .cell_shift = (uint8_t)m->cell_shift,
+                                 .cell_count = m->cell_count,
+                                 .index_first = m->index_first,
+                                 .cells = m->cells,
+                                 .cell_first = m->cell_first};
 }
 
 /* The bin of a duration above 0. */

@@ -39,6 +39,12 @@ struct wr_kind_head {
     uint32_t max_bins;                  /* 2..WR_STORE_BINS_MOST */
     uint8_t grid;
     uint8_t fast; /* enum wr_fast, of the two */
+    /* The mapping's table, of WR_FAST_TABLE: at hand here, a load less away. */
+    uint8_t cell_shift;
+    uint32_t cell_count;
+    int32_t index_first;
+    const uint64_t *cells;
+    uint64_t cell_first;
 };
 
 /* What sketches that are made alike share: those of a pool one, any other one of its own. */
