@@ -15,6 +15,13 @@ struct wr_key_writer {
     struct wr_key_notes *notes;
 };
 
+/* The fields that are present, and by which schema, where that matters: the fixed ones are the same
+ * in all. */
+static inline uint64_t wr_key_marked(const struct wr_schema *schema, uint64_t present)
+{
+    return present | (present >> WR_FIELD_FIXED ? schema->mark : 0);
+}
+
 /* Repaired or cut; returns the bytes written behind the length. */
 size_t wr_key_put_slow(struct wr_key_writer *w, const char *text, size_t len, size_t limit);
 void wr_key_put_number(struct wr_key_writer *w, enum wr_field field, int64_t v);

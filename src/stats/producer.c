@@ -27,6 +27,7 @@ int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flag
     p->stats = stats;
     p->fork_word = stats->fork_word;
     p->generation = wr_stats_generation(stats);
+    p->schema = &stats->schema;
     const int r = wr_ring_new(&stats->shard.inbox, wr_pow2_ceil(ring_bytes), flags, &p->ring);
     if (r != WEIR_OK) {
         wr_free(&stats->alloc, p, sizeof *p);
@@ -41,6 +42,7 @@ void weir_producer_free(struct weir_producer *producer)
     if (!producer)
         return;
     struct weir_stats *const st = producer->stats;
+    wr_producer_unpin(producer);
     if (producer->generation == wr_stats_generation(st)) {
         wr_free(&st->alloc, producer->trace, producer->trace_cap * sizeof *producer->trace);
         wr_free(&st->alloc, producer->parents, producer->parents_cap * sizeof *producer->parents);
@@ -245,7 +247,7 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
     struct weir_producer *const p = producer;
     if (p->trace_count == p->trace_cap && trace_grow(p) != WEIR_OK)
         return WEIR_ENOMEM;
-    const struct wr_schema *const schema = &p->stats->schema;
+    const struct wr_schema *const schema = p->schema;
     struct wr_record *const rec = room_for(p, span);
     if (!rec)
         return WEIR_EFULL;
