@@ -63,7 +63,7 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
         id->bytes = most; /* a heap that cannot shrink a block keeps it */
     id->stats = stats;
     id->number = atomic_fetch_add_explicit(&stats->identity_numbers, 1, memory_order_relaxed) + 1;
-    id->hash = wr_hash(id->key, id->key_bytes, stats->seed);
+    id->hash = wr_hash_key(id->key, id->key_bytes, stats->seed);
     const unsigned marks = schema->client ? wr_marks_of_client(span) : wr_marks_of(span);
     for (int top = 0; top < 2; top++)
         id->klass[top] = (uint8_t)class_of(stats, marks, top != 0);

@@ -182,7 +182,7 @@ static void fold(struct wr_limits *l, const char *key, uint64_t blocked, struct 
     }
     ret->key = l->key;
     ret->key_bytes = (size_t)(out - l->key);
-    ret->hash = wr_hash(l->key, ret->key_bytes, l->seed);
+    ret->hash = wr_hash_key(l->key, ret->key_bytes, l->seed);
 }
 
 int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded)
