@@ -9,9 +9,10 @@
  * number from then on, so a key costs one load, as in v0.5 (dict.h).
  *
  * What a span needs stands behind it: tracers write the trace id after the spans. The first spans
- * of a chunk are therefore filled where they can wait, and handed over when the chunk has ended; a
- * longer chunk is read to its end, and its further spans are then read again, with the strings
- * known. Likewise the whole chunks, should the payload's map go on behind them.
+ * of a chunk are therefore filled where they can wait, and handed over when the chunk has ended;
+ * what follows them waits packed (dd_v1_kept.c). A chunk longer than that is read to its end, and
+ * its further spans are then read again, with the strings known. Likewise the whole chunks, should
+ * the payload's map go on behind them.
  *
  * Strings inside unknown members take numbers too, so these are read for them. A text that stands
  * there twice takes two numbers; "" takes none. No tracer writes either.
@@ -79,7 +80,8 @@ struct chunk {
     uint64_t trace_id_hi;
     uint64_t trace_id;
     uint32_t held; /* spans that wait */
-    uint32_t rest; /* spans behind them */
+    uint32_t kept; /* those behind them that wait in a row */
+    uint32_t rest; /* and behind these: to be read again */
     const uint8_t *rest_at;
     bool saw_spans;
 };
@@ -225,11 +227,20 @@ static const uint8_t *read_spans(struct wr_v1 *v, const uint8_t *at, struct chun
         return NULL;
     c->held = spans < WR_HELD_SPANS ? spans : WR_HELD_SPANS;
     c->rest = spans - c->held;
+    wr_v1_clear_kept(d);
     for (uint32_t i = 0; at && i < c->held; i++)
         at = read_span(v, at, &d->held[i]);
+    bool waits = v->hands_over;
     c->rest_at = at;
-    for (uint32_t i = 0; at && i < c->rest; i++)
+    for (uint32_t i = c->rest; at && i > 0; i--) {
         at = read_span(v, at, &d->held[WR_HELD_SPANS]);
+        waits = waits && at && wr_v1_keep(d, &d->held[WR_HELD_SPANS]);
+        if (waits) {
+            c->kept++;
+            c->rest--;
+            c->rest_at = at;
+        }
+    }
     return at;
 }
 
@@ -294,13 +305,19 @@ static int hand_over_all(struct wr_v1 *v, const struct chunk *c)
     int r = WEIR_OK;
     for (uint32_t i = 0; r == WEIR_OK && i < c->held; i++)
         r = hand_over(v, c, &d->held[i]);
+    struct wr_held *const last = &d->held[WR_HELD_SPANS];
+    size_t kept_at = 0;
+    for (uint32_t i = 0; r == WEIR_OK && i < c->kept; i++) {
+        wr_v1_take_kept(d, &kept_at, last);
+        r = hand_over(v, c, last);
+    }
     const bool again = v->again;
     const uint8_t *at = c->rest_at;
     v->again = true;
     for (uint32_t i = 0; r == WEIR_OK && i < c->rest; i++) {
-        at = read_span(v, at, &d->held[WR_HELD_SPANS]);
+        at = read_span(v, at, last);
         WR_ASSERT(at);
-        r = hand_over(v, c, &d->held[WR_HELD_SPANS]);
+        r = hand_over(v, c, last);
     }
     v->again = again;
     if (r != WEIR_OK)

@@ -7,6 +7,7 @@
  *
  *   dd_v1_strings.c     the streaming table, members nobody knows
  *   dd_v1_attributes.c  attributes, links, events
+ *   dd_v1_kept.c        spans that wait
  *   dd_v1.c             spans, chunks, the payload
  *
  * Readers take and return the position, as wire/mp_read.h does; what passes reads only for the
@@ -44,6 +45,17 @@ const uint8_t *wr_v1_bool_any(struct wr_v1 *v, const uint8_t *at, bool *ret);
 const uint8_t *wr_v1_bytes(struct wr_v1 *v, const uint8_t *at, struct weir_bytes *ret);
 const uint8_t *wr_v1_pass_u64(struct wr_v1 *v, const uint8_t *at);
 const uint8_t *wr_v1_pass_bytes(struct wr_v1 *v, const uint8_t *at);
+
+/*
+ * dd_v1_kept.c. Spans that wait, in a row: keep adds one, false where there is no room; take gets
+ * the one at *at and moves it to the next. clear forgets all and keeps the room.
+ */
+bool wr_v1_keep(struct weir_decoder *d, const struct wr_held *h);
+void wr_v1_take_kept(const struct weir_decoder *d, size_t *at, struct wr_held *ret);
+static inline void wr_v1_clear_kept(struct weir_decoder *d)
+{
+    d->kept_len = 0;
+}
 
 /* dd_v1_attributes.c. Into the slots that they fill; and read for their strings only. */
 const uint8_t *wr_v1_attributes(struct wr_v1 *v, const uint8_t *at, struct wr_held *h);
