@@ -154,7 +154,9 @@ WR_INLINE unsigned marks_of(const struct weir_span *span)
     unsigned marks = 0;
     if (span->kind >= WEIR_KIND_SERVER && span->kind <= WEIR_KIND_CONSUMER)
         marks |= WR_MARK_KIND;
-    if (span->present) {
+    const uint64_t told = UINT64_C(1) << WEIR_TAG_TOP_LEVEL | UINT64_C(1) << WEIR_TAG_MEASURED |
+                          UINT64_C(1) << WEIR_TAG_PARTIAL;
+    if (span->present & told) {
         if (is_one(span, WEIR_TAG_TOP_LEVEL))
             marks |= WR_MARK_TOP_LEVEL;
         if (is_one(span, WEIR_TAG_MEASURED))
@@ -260,7 +262,7 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
                            &p->notes.key);
     rec->key_bytes = (uint16_t)key_bytes;
     rec->bytes = (uint32_t)((sizeof *rec + key_bytes + 7) & ~(size_t)7);
-    rec->hash = wr_hash(wr_record_key(rec), key_bytes, p->stats->seed);
+    rec->hash = wr_hash_key(wr_record_key(rec), key_bytes, p->stats->seed);
     rec->flags = span->flags & WEIR_SPAN_ERROR ? WR_RECORD_ERROR : 0;
     rec->weight = settle_weight(p, span);
     settle_time(p, span, rec);
