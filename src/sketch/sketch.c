@@ -555,8 +555,10 @@ static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
 /* Counters alone, and dst's are as they must be: no need to prepare anything. */
 static bool merge_inside(struct weir_sketch *dst, const struct weir_sketch *src)
 {
-    if ((dst->flags | src->flags) & WR_SK_LIST || src->flags & WR_SK_REST)
+    if (dst->flags & WR_SK_LIST || src->flags & WR_SK_REST)
         return false;
+    if (src->flags & WR_SK_LIST)
+        return wr_list_merge_inside(dst, src);
     const struct wr_store to = wr_sketch_take(dst);
     const struct wr_store from = wr_sketch_take(src);
     if (!wr_store_merge_inside(&to, &from))

@@ -215,6 +215,9 @@ int wr_list_room(struct weir_sketch *sk, int32_t index);
 int wr_list_spread(struct weir_sketch *sk);
 /* Append the samples of another list. false: they do not fit, nothing is changed. */
 bool wr_list_join(struct weir_sketch *dst, const struct weir_sketch *src);
+/* Add the samples of src, a list, to the counters of dst, if they are whole and have room for all
+ * where they are; else nothing is changed. */
+bool wr_list_merge_inside(struct weir_sketch *dst, const struct weir_sketch *src);
 bool wr_list_check(const struct weir_sketch *sk);
 
 /* Append a sample of weight one at this distance from the base, if that takes no other block. */
