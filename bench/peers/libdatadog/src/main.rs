@@ -456,8 +456,7 @@ fn main() {
         Some("encode") if args.len() == 4 => encode(&args[1], &args[2], number(3) as usize),
         Some("flood") if args.len() == 2 => flood::flood(&args[1]),
         Some("rows") if args.len() == 2 => rows(&args[1]),
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | flood WORKLOAD | rows FILE"),
         Some("spans") if args.len() == 3 => spans::print(&args[1], &args[2]),
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | rows FILE | spans VERSION FILE"),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | flood WORKLOAD | rows FILE | spans VERSION FILE"),
     }
 }
