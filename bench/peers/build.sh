@@ -141,7 +141,8 @@ java_trace() {
         (cd "$out/src/java_trace" && javac -nowarn -proc:none -d classes -cp "$out/java_agent" ./*.java) &&
         java_script java_trace "\$here/src/java_trace/classes:\$here/java_agent" JavaTrace \
             "-Xms1g -Xmx1g -XX:+AlwaysPreTouch -Ddd.trace.agent.url=http://127.0.0.1:1 \\
-    -Ddd.remote_config.enabled=false -Ddd.instrumentation.telemetry.enabled=false"
+    -Ddd.remote_config.enabled=false -Ddd.instrumentation.telemetry.enabled=false \\
+    -Ddatadog.slf4j.simpleLogger.defaultLogLevel=warn"
 }
 
 bench=${1:-all}
