@@ -7,6 +7,7 @@
  * payload each.
  *   memcpy      the bytes of the payload copied: what no encoder can pass
  *   libdatadog  the same spans through its encoder
+ *   java        the same spans through the reference tracer's mappers, in a warm process
  *   utf16_*     the same from UTF-16, and the transcoder alone
  *   decode_*    a list, enriched and with an origin, through our decoders and libdatadog's
  */
@@ -157,6 +158,9 @@ static void bench_case(const struct bench *b, const struct version *v, const str
     (void)snprintf(name, sizeof name, "%s%s", v->name, f->name);
     copies = (struct bench_peer){.name = "memcpy"};
     bench_peer_init(&peer, "libdatadog", "libdatadog");
+    peer.note = "its tags are unique beforehand, its marks given as tags";
+    static struct bench_peer java;
+    java = (struct bench_peer){.name = "java", .note = "does not repair or check text"};
     char verb[] = "encode";
     char version[8];
     char form[32];
@@ -164,6 +168,12 @@ static void bench_case(const struct bench *b, const struct version *v, const str
     (void)snprintf(form, sizeof form, "%s", f->name[0] ? f->name + 1 : "plain");
     char peer_times[] = "100"; /* a fifth as fast as ours: as long */
     char *argv[] = {NULL, verb, version, form, peer_times, NULL};
+    /* One process a case, as the reference's own benchmark: its mappers share compiled code. */
+    struct bench_answerer jvm;
+    char *java_argv[] = {NULL, version, form, NULL};
+    bench_answerer_start(&jvm, "java_trace", java_argv);
+    bench_peer_ask(&java, &jvm, "", "spans_per_s"); /* warms up before it answers */
+    java.count = 0;
     struct list *const l = list_new(f, AS_TEXTS);
     struct bench_heap heap = {0};
     struct weir_trace_encoder *const e = encoder_new(&heap, v->number);
@@ -180,10 +190,13 @@ static void bench_case(const struct bench *b, const struct version *v, const str
         need(weir_trace_payload(e, &payload) == WEIR_OK);
         copies.values[copies.count++] = copy(payload, to, (double)SPANS);
         bench_peer_run(&peer, argv, "spans_per_s");
+        bench_peer_ask(&java, &jvm, "", "spans_per_s");
     }
+    bench_answerer_stop(&jvm);
     const size_t n = (size_t)b->rounds;
     bench_report_peer(b, name, "spans_per_s", "1/s", BENCH_HIGHER, values, n, &copies);
     bench_report_peer(b, name, "spans_per_s", "1/s", BENCH_HIGHER, values, n, &peer);
+    bench_report_peer(b, name, "spans_per_s", "1/s", BENCH_HIGHER, values, n, &java);
     bench_report_one(b, name, "allocations", "count", (double)(heap.allocations - before));
     bench_report_one(b, name, "bytes_per_span", "B", (double)payload.len / SPANS);
     weir_trace_encoder_free(e);

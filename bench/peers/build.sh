@@ -135,12 +135,25 @@ java_stats() {
             datadog.trace.agent.common.metrics.JavaStats "-Xms2g -Xmx2g -XX:+AlwaysPreTouch"
 }
 
+# Out of the agent it would look for one at its default address, and for its own telemetry's.
+java_trace() {
+    java_agent &&
+        (cd "$out/src/java_trace" && javac -nowarn -proc:none -d classes -cp "$out/java_agent" ./*.java) &&
+        java_script java_trace "\$here/src/java_trace/classes:\$here/java_agent" JavaTrace \
+            "-Xms1g -Xmx1g -XX:+AlwaysPreTouch -Ddd.trace.agent.url=http://127.0.0.1:1 \\
+    -Ddd.remote_config.enabled=false -Ddd.instrumentation.telemetry.enabled=false \\
+    -Ddatadog.slf4j.simpleLogger.defaultLogLevel=warn"
+}
+
 bench=${1:-all}
 case $bench in
 aggregate | decode | encode | adversarial | resource | peer | additional | all) with_cargo libdatadog ;;
 esac
 case $bench in
 publish | adversarial | resource | peer | additional | all) with_java java_stats java_stats ;;
+esac
+case $bench in
+encode | all) with_java java_trace java_trace ;;
 esac
 case $bench in
 sketch | all)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cases_test.py: each test that tests/unit/stats/cases.tsv names exists, and no row of the list is missing or twice.
+"""cases_test.py: each test that a cases.tsv below tests/unit names exists, and no row of its list is missing or twice.
 
 The rows that must be there are written out here, so that one cannot fall out of the table unseen.
 """
@@ -9,7 +9,6 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TABLE = os.path.join("tests", "unit", "stats", "cases.tsv")
 NAME = re.compile(r"\bTEST\((\w+)\)|\bdef (test_\w+)\(")
 # A long one may stand on two lines.
 SPLIT = re.compile(r"\bTEST\(\s*(\w+)\s*\)")
@@ -24,6 +23,10 @@ WANTED = (ids("J", [1, 2, 3, 5, 6, 7, 9, 10, 12, 13, 14, 15, 16, 17, 18, 20, 22]
           + ids("T", [1, 2, 3, 4, 6, 8, 11, 12, 13, 14, 16, 17, 18, 19, 21])
           + ids("S", [2, 3, 4, 7, 8, 9, 10, 11, 13, 14, 17, 18, 19, 21, 22])
           + ids("K", range(1, 23)) + ids("V", range(1, 15)))
+
+TABLES = ((os.path.join("tests", "unit", "stats", "cases.tsv"), WANTED),
+          (os.path.join("tests", "unit", "trace", "cases.tsv"),
+           ids("J", [14, 15, 16, 17, 18, 20, 22]) + ids("F", range(1, 8))))
 
 
 def tests_of(root):
@@ -66,11 +69,15 @@ def main():
     seeded = faults_of(["J1\tno_such_test\n", "J1\tn/a: x\n", "J2\t\n"], {"other"}, ["J1", "J3"])
     if len(seeded) != 5:
         sys.exit("the check does not see seeded faults: %s" % seeded)
-    with open(os.path.join(ROOT, TABLE), encoding="utf-8") as f:
-        faults = faults_of(f, tests_of(ROOT), WANTED)
-    for fault in faults:
-        print("FAILED: %s: %s" % (TABLE, fault))
-    sys.exit(bool(faults))
+    tests = tests_of(ROOT)
+    failed = False
+    for table, wanted in TABLES:
+        with open(os.path.join(ROOT, table), encoding="utf-8") as f:
+            faults = faults_of(f, tests, wanted)
+        for fault in faults:
+            print("FAILED: %s: %s" % (table, fault))
+        failed = failed or bool(faults)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
