@@ -9,9 +9,10 @@
  * number from then on, so a key costs one load, as in v0.5 (dict.h).
  *
  * What a span needs stands behind it: tracers write the trace id after the spans. The first spans
- * of a chunk are therefore filled where they can wait, and handed over when the chunk has ended; a
- * longer chunk is read to its end, and its further spans are then read again, with the strings
- * known. Likewise the whole chunks, should the payload's map go on behind them.
+ * of a chunk are therefore filled where they can wait, and handed over when the chunk has ended;
+ * what follows them waits packed (dd_v1_kept.c). A chunk longer than that is read to its end, and
+ * its further spans are then read again, with the strings known. Likewise the whole chunks, should
+ * the payload's map go on behind them.
  *
  * Strings inside unknown members take numbers too, so these are read for them. A text that stands
  * there twice takes two numbers; "" takes none. No tracer writes either.
@@ -67,10 +68,7 @@ enum span_key {
     SPAN_KIND
 };
 
-enum link_key { LINK_TRACE_ID = 1, LINK_SPAN_ID, LINK_ATTRIBUTES, LINK_STATE, LINK_FLAGS };
-enum event_key { EVENT_TIME = 1, EVENT_NAME, EVENT_ATTRIBUTES };
-
-/* What v0.4 has as text where v1.0 has a number or a boolean. */
+/* What v0.4 has as text where v1.0 has a number. */
 static const struct {
     char word[9];
     uint8_t len;
@@ -82,79 +80,30 @@ struct chunk {
     uint64_t trace_id_hi;
     uint64_t trace_id;
     uint32_t held; /* spans that wait */
-    uint32_t rest; /* spans behind them */
+    uint32_t kept; /* those behind them that wait in a row */
+    uint32_t rest; /* and behind these: to be read again */
     const uint8_t *rest_at;
     bool saw_spans;
 };
 
-/* Links and events: nothing is wanted of them, but they must be well formed. */
+/* Spans. */
 
-static const uint8_t *pass_link_member(struct wr_v1 *v, const uint8_t *at, uint64_t key)
-{
-    switch (key) {
-    case LINK_TRACE_ID:
-        return wr_v1_pass_bytes(v, at);
-    case LINK_SPAN_ID:
-    case LINK_FLAGS:
-        return wr_v1_pass_u64(v, at);
-    case LINK_ATTRIBUTES:
-        return wr_v1_pass_attributes(v, at, LINK_DEPTH);
-    case LINK_STATE:
-        return wr_v1_pass_string(v, at);
-    default:
-        return wr_v1_pass_unknown(v, at, LINK_DEPTH);
-    }
-}
-
-static const uint8_t *pass_event_member(struct wr_v1 *v, const uint8_t *at, uint64_t key)
-{
-    switch (key) {
-    case EVENT_TIME:
-        return wr_v1_pass_u64(v, at);
-    case EVENT_NAME:
-        return wr_v1_pass_string(v, at);
-    case EVENT_ATTRIBUTES:
-        return wr_v1_pass_attributes(v, at, LINK_DEPTH);
-    default:
-        return wr_v1_pass_unknown(v, at, LINK_DEPTH);
-    }
-}
-
-typedef const uint8_t *member_fn(struct wr_v1 *v, const uint8_t *at, uint64_t key);
-
-static const uint8_t *pass_each_map(struct wr_v1 *v, const uint8_t *at, member_fn *member)
-{
-    uint32_t maps;
-    at = wr_v1_read_array(v, at, &maps);
-    for (uint32_t i = 0; at && i < maps; i++) {
-        uint32_t pairs;
-        at = wr_mp_map(&v->dd.m, at, &pairs);
-        for (uint32_t k = 0; at && k < pairs; k++) {
-            uint64_t key;
-            at = wr_v1_read_key(v, at, &key);
-            if (at)
-                at = member(v, at, key);
-        }
-    }
-    return at;
-}
+typedef const uint8_t *pass_fn(struct wr_v1 *v, const uint8_t *at);
 
 /* There are nearly never any. */
-WR_INLINE const uint8_t *pass_maps(struct wr_v1 *v, const uint8_t *at, member_fn *member)
+WR_INLINE const uint8_t *pass_maps(struct wr_v1 *v, const uint8_t *at, pass_fn *pass)
 {
     if (WR_LIKELY(at < v->dd.m.end && at[0] == 0x90))
         return at + 1;
-    return pass_each_map(v, at, member);
+    return pass(v, at);
 }
-
-/* Spans. */
 
 /* A member that is an attribute in the other formats. Absent ones are "" here. */
 WR_INLINE const uint8_t *read_tag(struct wr_v1 *v, const uint8_t *at,
                                   const struct weir_tag_match *match, struct wr_held *h)
 {
     struct weir_bytes text;
-    at = wr_v1_read_string(v, at, &text);
+    at = wr_v1_string(v, at, &text);
     if (at && match && text.len) {
         const struct weir_value value = wr_value_bytes(text.ptr, text.len);
         wr_put(v->dd.walk.decoder->tags, match, WEIR_IN_DD_META, &value, h->slots,
@@ -179,7 +128,7 @@ static const uint8_t *read_kind(struct wr_v1 *v, const uint8_t *at, struct wr_he
 static const uint8_t *read_error(struct wr_v1 *v, const uint8_t *at, struct wr_held *h)
 {
     bool error = false;
-    at = wr_v1_read_bool(v, at, &error);
+    at = wr_v1_bool(v, at, &error);
     if (error)
         h->span.flags |= WEIR_SPAN_ERROR;
     else
@@ -192,11 +141,11 @@ static const uint8_t *read_span_member(struct wr_v1 *v, const uint8_t *at, uint6
 {
     switch (key) {
     case SPAN_SERVICE:
-        return wr_v1_read_string(v, at, &h->span.service);
+        return wr_v1_string(v, at, &h->span.service);
     case SPAN_NAME:
-        return wr_v1_read_string(v, at, &h->span.name);
+        return wr_v1_string(v, at, &h->span.name);
     case SPAN_RESOURCE:
-        return wr_v1_read_string(v, at, &h->span.resource);
+        return wr_v1_string(v, at, &h->span.resource);
     case SPAN_ID:
         return wr_mp_u64(&v->dd.m, at, &h->span.span_id);
     case SPAN_PARENT_ID:
@@ -208,13 +157,13 @@ static const uint8_t *read_span_member(struct wr_v1 *v, const uint8_t *at, uint6
     case SPAN_ERROR:
         return read_error(v, at, h);
     case SPAN_ATTRIBUTES:
-        return wr_v1_read_attributes(v, at, h);
+        return wr_v1_attributes(v, at, h);
     case SPAN_TYPE:
-        return wr_v1_read_string(v, at, &h->span.type);
+        return wr_v1_string(v, at, &h->span.type);
     case SPAN_LINKS:
-        return pass_maps(v, at, pass_link_member);
+        return pass_maps(v, at, wr_v1_pass_links);
     case SPAN_EVENTS:
-        return pass_maps(v, at, pass_event_member);
+        return pass_maps(v, at, wr_v1_pass_events);
     case SPAN_ENV:
         return read_tag(v, at, v->env_match, h);
     case SPAN_VERSION:
@@ -224,7 +173,7 @@ static const uint8_t *read_span_member(struct wr_v1 *v, const uint8_t *at, uint6
     case SPAN_KIND:
         return read_kind(v, at, h);
     default:
-        return wr_v1_pass_unknown(v, at, SPAN_DEPTH);
+        return wr_v1_pass_unknown(v, at, WR_V1_SPAN_DEPTH);
     }
 }
 
@@ -249,10 +198,10 @@ static const uint8_t *read_span(struct wr_v1 *v, const uint8_t *at, struct wr_he
     h->span.flags = WEIR_SPAN_DD;
     if (wr_v1_is_nil(&v->dd.m, at))
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "a span that is nil");
-    at = wr_v1_read_map(v, at, &pairs);
+    at = wr_v1_map(v, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_v1_read_key(v, at, &key);
+        at = wr_v1_key(v, at, &key);
         if (at)
             at = read_span_member(v, at, key, h);
     }
@@ -273,16 +222,25 @@ static const uint8_t *read_spans(struct wr_v1 *v, const uint8_t *at, struct chun
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "spans of a chunk twice");
     c->saw_spans = true;
     uint32_t spans;
-    at = wr_v1_read_array(v, at, &spans);
+    at = wr_v1_array(v, at, &spans);
     if (!at)
         return NULL;
     c->held = spans < WR_HELD_SPANS ? spans : WR_HELD_SPANS;
     c->rest = spans - c->held;
+    wr_v1_clear_kept(d);
     for (uint32_t i = 0; at && i < c->held; i++)
         at = read_span(v, at, &d->held[i]);
+    bool waits = v->hands_over;
     c->rest_at = at;
-    for (uint32_t i = 0; at && i < c->rest; i++)
+    for (uint32_t i = c->rest; at && i > 0; i--) {
         at = read_span(v, at, &d->held[WR_HELD_SPANS]);
+        waits = waits && at && wr_v1_keep(d, &d->held[WR_HELD_SPANS]);
+        if (waits) {
+            c->kept++;
+            c->rest--;
+            c->rest_at = at;
+        }
+    }
     return at;
 }
 
@@ -291,7 +249,7 @@ static const uint8_t *read_trace_id(struct wr_v1 *v, const uint8_t *at, struct c
     struct weir_bytes id;
     if (wr_v1_is_nil(&v->dd.m, at))
         return at + 1;
-    const uint8_t *const next = wr_v1_read_bytes(v, at, &id);
+    const uint8_t *const next = wr_v1_bytes(v, at, &id);
     if (next && id.len != 16)
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "a trace id of other than 16 bytes");
     if (next) {
@@ -310,19 +268,19 @@ static const uint8_t *read_chunk_member(struct wr_v1 *v, const uint8_t *at, uint
     case CHUNK_PRIORITY:
         return wr_mp_i64(&v->dd.m, at, &priority);
     case CHUNK_ORIGIN:
-        return wr_v1_read_string(v, at, &c->origin);
+        return wr_v1_string(v, at, &c->origin);
     case CHUNK_ATTRIBUTES:
-        return wr_v1_pass_attributes(v, at, CHUNK_DEPTH);
+        return wr_v1_pass_attributes(v, at, WR_V1_CHUNK_DEPTH);
     case CHUNK_SPANS:
         return read_spans(v, at, c);
     case CHUNK_DROPPED:
-        return wr_v1_read_bool(v, at, &dropped);
+        return wr_v1_bool(v, at, &dropped);
     case CHUNK_TRACE_ID:
         return read_trace_id(v, at, c);
     case CHUNK_MECHANISM:
         return wr_v1_pass_u64(v, at);
     default:
-        return wr_v1_pass_unknown(v, at, CHUNK_DEPTH);
+        return wr_v1_pass_unknown(v, at, WR_V1_CHUNK_DEPTH);
     }
 }
 
@@ -347,13 +305,19 @@ static int hand_over_all(struct wr_v1 *v, const struct chunk *c)
     int r = WEIR_OK;
     for (uint32_t i = 0; r == WEIR_OK && i < c->held; i++)
         r = hand_over(v, c, &d->held[i]);
+    struct wr_held *const last = &d->held[WR_HELD_SPANS];
+    size_t kept_at = 0;
+    for (uint32_t i = 0; r == WEIR_OK && i < c->kept; i++) {
+        wr_v1_take_kept(d, &kept_at, last);
+        r = hand_over(v, c, last);
+    }
     const bool again = v->again;
     const uint8_t *at = c->rest_at;
     v->again = true;
     for (uint32_t i = 0; r == WEIR_OK && i < c->rest; i++) {
-        at = read_span(v, at, &d->held[WR_HELD_SPANS]);
+        at = read_span(v, at, last);
         WR_ASSERT(at);
-        r = hand_over(v, c, &d->held[WR_HELD_SPANS]);
+        r = hand_over(v, c, last);
     }
     v->again = again;
     if (r != WEIR_OK)
@@ -372,7 +336,7 @@ static const uint8_t *read_chunk(struct wr_v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_v1_read_key(v, at, &key);
+        at = wr_v1_key(v, at, &key);
         if (at)
             at = read_chunk_member(v, at, key, &c);
     }
@@ -387,7 +351,7 @@ static const uint8_t *read_chunk(struct wr_v1 *v, const uint8_t *at)
 static const uint8_t *read_chunks(struct wr_v1 *v, const uint8_t *at)
 {
     uint32_t chunks;
-    at = wr_v1_read_array(v, at, &chunks);
+    at = wr_v1_array(v, at, &chunks);
     for (uint32_t i = 0; at && i < chunks; i++)
         at = read_chunk(v, at);
     return at;
@@ -400,7 +364,7 @@ static const uint8_t *read_strings(struct wr_v1 *v, const uint8_t *at)
     uint32_t strings;
     if (v->dd.walk.decoder->dict_count > 1)
         return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "strings behind the first string");
-    at = wr_v1_read_array(v, at, &strings);
+    at = wr_v1_array(v, at, &strings);
     for (uint32_t i = 0; at && i < strings; i++) {
         struct weir_bytes text;
         const uint8_t *const next = wr_mp_str(&v->dd.m, at, &text);
@@ -415,7 +379,7 @@ static const uint8_t *read_header(struct wr_v1 *v, const uint8_t *at, uint64_t k
     case PAYLOAD_STRINGS:
         return read_strings(v, at);
     case PAYLOAD_ENV:
-        return wr_v1_read_string(v, at, &v->env);
+        return wr_v1_string(v, at, &v->env);
     case PAYLOAD_CONTAINER:
     case PAYLOAD_LANGUAGE:
     case PAYLOAD_LANGUAGE_VERSION:
@@ -425,14 +389,14 @@ static const uint8_t *read_header(struct wr_v1 *v, const uint8_t *at, uint64_t k
     case PAYLOAD_APP_VERSION:
         return wr_v1_pass_string(v, at);
     case PAYLOAD_ATTRIBUTES:
-        return wr_v1_pass_attributes(v, at, PAYLOAD_DEPTH);
+        return wr_v1_pass_attributes(v, at, WR_V1_PAYLOAD_DEPTH);
     case PAYLOAD_CHUNKS:
         if (v->saw_chunks)
             return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "chunks twice");
         v->saw_chunks = true;
         return read_chunks(v, at);
     default:
-        return wr_v1_pass_unknown(v, at, PAYLOAD_DEPTH);
+        return wr_v1_pass_unknown(v, at, WR_V1_PAYLOAD_DEPTH);
     }
 }
 
@@ -445,7 +409,7 @@ static const uint8_t *read_payload(struct wr_v1 *v, const uint8_t *at)
     at = wr_mp_map(&v->dd.m, at, &pairs);
     for (uint32_t i = 0; at && i < pairs; i++) {
         uint64_t key;
-        at = wr_v1_read_key(v, at, &key);
+        at = wr_v1_key(v, at, &key);
         if (!at)
             return NULL;
         v->hands_over = i + 1 == pairs;

@@ -395,16 +395,17 @@ int wr_sketch_add_ns_once(struct weir_sketch *sk, int64_t duration_ns, uint64_t 
 
 void wr_sketch_prefetch_ns(const struct weir_sketch *sk, int64_t duration_ns)
 {
-    if (duration_ns <= 0 || !sk->bins)
+    if (!sk->bins)
         return;
-    size_t at = (uint32_t)wr_sketch_index_ns(sk, duration_ns) - (uint32_t)sk->base;
-    if (sk->flags & WR_SK_LIST)
-        at = (size_t)sk->cap * 2;
-    else if (at < sk->cap)
-        at <<= sk->flags & WR_SK_WIDTH;
-    else
+    if (sk->flags & WR_SK_LIST) {
+        WR_PREFETCH_W(sk->bins + (size_t)sk->cap * 2);
         return;
-    WR_PREFETCH_W(sk->bins + at);
+    }
+    if (duration_ns <= 0)
+        return;
+    const size_t at = (uint32_t)wr_sketch_index_ns(sk, duration_ns) - (uint32_t)sk->base;
+    if (at < sk->cap)
+        WR_PREFETCH_W(sk->bins + (at << (sk->flags & WR_SK_WIDTH)));
 }
 
 int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)

@@ -66,7 +66,7 @@ static int identity_new(struct weir_stats *stats, const struct wr_schema *schema
     id->schema = schema;
     wr_schemas_pin_more(&stats->schemas, schema);
     id->number = atomic_fetch_add_explicit(&stats->identity_numbers, 1, memory_order_relaxed) + 1;
-    id->hash = wr_hash(id->key, id->key_bytes, stats->seed);
+    id->hash = wr_hash_key(id->key, id->key_bytes, stats->seed);
     const unsigned marks = schema->client ? wr_marks_of_client(span) : wr_marks_of(span);
     for (int top = 0; top < 2; top++)
         id->klass[top] = (uint8_t)class_of(stats, marks, top != 0);

@@ -236,7 +236,7 @@ static void fold(struct wr_limits *l, const struct wr_budgets *b, const char *ke
     }
     ret->key = l->key;
     ret->key_bytes = (size_t)(out - l->key);
-    ret->hash = wr_hash(l->key, ret->key_bytes, l->seed);
+    ret->hash = wr_hash_key(l->key, ret->key_bytes, l->seed);
 }
 
 static struct wr_budgets *budgets_of(struct wr_limits *l, const char *key, size_t key_bytes)

@@ -47,7 +47,7 @@ static void renew_overflow(struct weir_stats *st)
     const size_t bytes = wr_key_overflow(schema, key, sizeof key);
     struct wr_entry *const e = st->shard.overflow;
     if (wr_key_epoch(key, bytes) != wr_key_epoch(wr_entry_key(e), e->key_bytes))
-        WR_IGNORE(wr_shard_set_overflow(&st->shard, key, bytes, wr_hash(key, bytes, st->seed)));
+        WR_IGNORE(wr_shard_set_overflow(&st->shard, key, bytes, wr_hash_key(key, bytes, st->seed)));
     wr_schemas_unpin(&st->schemas, schema);
 }
 

@@ -101,7 +101,7 @@ static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
         .number = o->shard,
         .overflow_key = key, /* copied by the shard before this returns */
         .overflow_key_bytes = key_bytes,
-        .overflow_hash = wr_hash(key, key_bytes, st->seed),
+        .overflow_hash = wr_hash_key(key, key_bytes, st->seed),
         .labels = wr_schemas_labels,
         .labels_ctx = &st->schemas,
         .admit = st->limits.limited ? wr_limits_admit : NULL,

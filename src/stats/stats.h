@@ -93,6 +93,9 @@ struct weir_producer {
     struct wr_notes notes;
     struct wr_kept kept;
     bool keep; /* weir_stats_must_keep */
+    /* The last trace that found no room: its spans, and where the owner was. 0: none. */
+    size_t full_spans;
+    uint64_t full_head;
 };
 
 #define WR_WEIGHT_MAX (WEIR_WEIGHT_ONE << 20) /* contracts: rows §1 */

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -54,6 +55,9 @@ RUST = (1, 91)  # of its manifests
 
 
 def cargo_version():
+    """(0, 0): there is none."""
+    if not shutil.which("cargo"):
+        return 0, 0
     done = subprocess.run(["cargo", "--version"], capture_output=True, text=True)
     found = re.match(r"cargo (\d+)\.(\d+)", done.stdout)
     return tuple(map(int, found.groups())) if found else (0, 0)
@@ -67,18 +71,15 @@ def libdatadog():
                                                     for f in os.listdir(os.path.join(source, "src"))]
     with packages.lock("libdatadog"):
         if not os.path.exists(program) or os.path.getmtime(program) < max(map(os.path.getmtime, texts)):
-            remedy = "cargo %d.%d or later on the PATH, to build libdatadog (rustup has it)" % RUST
-            try:
-                found = cargo_version()
-            except OSError:
-                run.skip(remedy)
+            found = cargo_version()
             if found < RUST:
-                run.skip("%s; this one is %d.%d: it" % ((remedy,) + found))
+                run.skip("cargo %d.%d or later, which rustup brings and which builds libdatadog (on the PATH: %s)," % (
+                    RUST + ("%d.%d" % found if found > (0, 0) else "none",)))
             packages.step([os.path.join(run.SOURCE, "bench", "peers", "build.sh"), "decode"], run.SOURCE, "libdatadog")
             if os.path.exists(program):
                 os.utime(program)
     if not os.path.exists(program):
-        run.skip("libdatadog, which could not be built (build/peers/libdatadog.log says why): it")
+        run.skip("libdatadog, whose build failed (build/peers/libdatadog.log says why),")
     return program
 
 
@@ -159,7 +160,8 @@ ROW_NAMES = {"Name": "name", "Service": "service", "Resource": "resource", "Type
 
 def rows_of_stats(body):
     """The rows of a body, read by our own reader."""
-    return [dict({"source": "", "method": "", "endpoint": "", "grpc": ""}, **{ROW_NAMES[k]: v for k, v in group.items()})
+    absent = {"source": "", "method": "", "endpoint": "", "grpc": ""}
+    return [dict(absent, **{ROW_NAMES[k]: v for k, v in group.items()})
             for group in spans.unpack(body)["Stats"][0]["Stats"]]
 
 
@@ -278,7 +280,8 @@ class V1:
         if list(s) != list(range(1, 17)):
             raise AssertionError("members of a span: %r" % list(s))
         made = {k: self.text(s[n]) for n, k in ((1, "service"), (2, "name"), (3, "resource"))}
-        made.update({k: s[n] for n, k in ((4, "span_id"), (5, "parent_id"), (6, "start"), (7, "duration"), (8, "error"))})
+        made.update({k: s[n] for n, k in ((4, "span_id"), (5, "parent_id"), (6, "start"), (7, "duration"),
+                                          (8, "error"))})
         every = self.attributes(s[9])
         made["attributes"] = {k: v for k, v in every.items() if not isinstance(v, bytes)}
         made["blobs"] = {k: v.hex() for k, v in every.items() if isinstance(v, bytes)}

@@ -218,7 +218,8 @@ class WholeAgent(unittest.TestCase):
         for made, at_ns in parts:
             for key, row in model(made).items():
                 payload_rows += 1
-                kept = want.setdefault((at_ns // (2 * 10**9), key), {"from": 0, "ok": [], "error": [], **dict.fromkeys(NUMBERS, 0)})
+                kept = want.setdefault((at_ns // (2 * 10**9), key),
+                                       {"from": 0, "ok": [], "error": [], **dict.fromkeys(NUMBERS, 0)})
                 kept["from"] += 1
                 for name in NUMBERS + ("ok", "error"):
                     kept[name] += row[name]
@@ -235,8 +236,8 @@ class WholeAgent(unittest.TestCase):
                 off += self.check_sketch(row[name], sorted(want[key][name]), java, want[key]["from"], key)
         merged = sum(w["from"] > 1 for w in want.values())
         self.assertGreater(merged, 300)
-        print("%d rows of %d payloads became %d, %d of them merged; hits, errors, durations equal; of %d quantiles %.1f %%"
-              " within 1 %%, all within %.3f %%" % (payload_rows, len(parts), len(got), merged, len(off),
+        print("%d rows of %d payloads became %d, %d of them merged; hits, errors, durations equal; of %d quantiles"
+              " %.1f %% within 1 %%, all within %.3f %%" % (payload_rows, len(parts), len(got), merged, len(off),
                                                     100 * sum(o <= 0.01 for o in off) / len(off), 100 * max(off)),
               flush=True)
 
@@ -356,7 +357,8 @@ class Node(peers.Differences, unittest.TestCase):
          [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
         ("added dimensions", [span("d", meta={"region": "a"}), span("d", meta={"region": "b"})],
          [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
-        ("a route without an endpoint", [span("d", meta={"http.route": "/a"})], [{"endpoint": ""}], [{"endpoint": "/a"}]),
+        ("a route without an endpoint", [span("d", meta={"http.route": "/a"})],
+         [{"endpoint": ""}], [{"endpoint": "/a"}]),
         ("a route beside an endpoint", [span("d", meta={"http.route": "/a", "http.endpoint": "/b"})],
          [{"endpoint": "/b"}], [{"endpoint": "/a"}]),
         ("a gRPC status of another type than `rpc`", [span("d", meta=GRPC)], [{"grpc": ""}], [{"grpc": "5"}]),
@@ -389,8 +391,8 @@ class Node(peers.Differences, unittest.TestCase):
         cls.node.stdout.close()
 
     def theirs(self, made):
-        formatted = [dict(s, metrics=dict(s["metrics"], **({"_dd.top_level": 1} if "_top_level" in s["metrics"] else {})))
-                     for s in made]
+        top = {"_dd.top_level": 1}
+        formatted = [dict(s, metrics=dict(s["metrics"], **(top if "_top_level" in s["metrics"] else {}))) for s in made]
         self.node.stdin.write(json.dumps(formatted) + "\n")
         self.node.stdin.flush()
         return [dict(r, status=int(r["status"])) for r in json.loads(self.node.stdout.readline())]
@@ -466,7 +468,8 @@ class TestAgent(unittest.TestCase):
         self.agent.check_failures("t")
 
 
-PEERS = {"trace-agent": TraceAgent, "agent": WholeAgent, "libdatadog": Libdatadog, "node": Node, "test-agent": TestAgent}
+PEERS = {"trace-agent": TraceAgent, "agent": WholeAgent, "libdatadog": Libdatadog, "node": Node,
+         "test-agent": TestAgent}
 
 if __name__ == "__main__":
     PROGRAM, peer = sys.argv[1:3]

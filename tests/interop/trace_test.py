@@ -2,12 +2,13 @@
 """trace_test.py ENCODER STATS PEER: what the encoder of weir/trace.h writes, in each version, read by others.
 
 Traces of many shapes are told to ENCODER (trace.c), which writes a payload. Then, by PEER:
+  recorded     the traces are those that stock tracers sent: read back they are the same
   msgpack      Python's msgpack: the bytes are one message of the types that the formats name
   libdatadog   its decoders (libdd-trace-utils) give the spans back
   test-agent   Datadog's test agent takes them, its checks pass, and it holds the same spans
   trace-agent  the whole trace-agent takes them, and the rows that it counts are those that STATS (stats.c) counts
   weir         our own agent takes them, and its rows are what the spans say
-What a span is in each version is written here once more, from docs/formats/, in fields_of().
+What a span is in each version is written here once more, from docs/formats/, in before_v1() and of_v1().
 """
 import json
 import math
@@ -28,8 +29,8 @@ VERSIONS = {"v0.4": 4, "v0.5": 5, "v1.0": 10}
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 MEASURED, TOP_LEVEL, THREAD = 1, 2, 4
 HEADER = ["container", "c", "17", "0.1.0", "runtime", "interop", "host", "1.2.3", [["_dd.tags.process", "a:b"]]]
-FIELDS = ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start", "duration", "error", "flags",
-          "running", "status", "kind", "thread_id", "thread_name", "tags", "links", "events", "blobs")
+FIELDS = ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start", "duration", "error",
+          "flags", "running", "status", "kind", "thread_id", "thread_name", "tags", "links", "events", "blobs")
 
 
 # What is sent. A span is a dict of FIELDS; texts are str, or Utf16 where they go to the encoder as UTF-16.
@@ -53,7 +54,8 @@ def plain(value):
 
 
 def pack_traces(header, traces):
-    listed = [[[[s[f] for f in FIELDS] for s in t["spans"]], t["hi"], t["priority"], t["origin"], t["service"], t["tags"]]
+    own = ("hi", "priority", "origin", "service", "tags")
+    listed = [[[[s[f] for f in FIELDS] for s in t["spans"]]] + [t[k] for k in own]
               for t in traces]
     return spans.pack(told([header, listed]))
 
@@ -79,7 +81,8 @@ def trace(made, hi=0, priority=None, origin=None, service=None, tags=()):
 
 
 def any_text(rng):
-    text = "".join(rng.choice("abcdefgh /:{}\"\\\n\u00e9\u4e2d\U0001f600") for _ in range(rng.choice((1, 3, 15, 16, 31, 32, 70, 300))))
+    letters = "abcdefgh /:{}\"\\\n\u00e9\u4e2d\U0001f600"
+    text = "".join(rng.choice(letters) for _ in range(rng.choice((1, 3, 15, 16, 31, 32, 70, 300))))
     if rng.random() < 0.4:
         return Utf16(text + ("\ud800x" if rng.random() < 0.3 else ""))
     return text
@@ -118,7 +121,8 @@ def any_span(rng, trace_id):
     rare = rng.random() < 0.1
     return span(service=any_text(rng), name=any_text(rng), resource=any_text(rng), type=rng.choice((None, "web", "db")),
                 trace_id=trace_id, span_id=any_id(rng), parent_id=rng.choice((0, any_id(rng))),
-                start=rng.randrange(10**18, 2 * 10**18), duration=rng.choice((0, 1, 127, 128, 2**40, rng.randrange(10**9))),
+                start=rng.randrange(10**18, 2 * 10**18),
+                duration=rng.choice((0, 1, 127, 128, -5, 2**40, rng.randrange(10**9))),
                 error=rng.choice((0, 0, 1)), flags=rng.randrange(8), running=rng.choice((0, 0, 0, 3, -1)),
                 status=rng.choice((0, 0, 200, 503)), kind=rng.randrange(6), thread_id=rng.randrange(10**6),
                 thread_name=rng.choice((None, "main")), tags=any_tags(rng, keys, 15),
@@ -161,8 +165,8 @@ def events_of(s):
 
 
 def shown(s):
-    return {"service": plain(s["service"] or ""), "name": plain(s["name"] or ""), "resource": plain(s["resource"] or ""),
-            "type": s["type"] or "", "span_id": s["span_id"], "parent_id": s["parent_id"], "start": s["start"],
+    return {**{k: plain(s[k] or "") for k in ("service", "name", "resource", "type")},
+            "span_id": s["span_id"], "parent_id": s["parent_id"], "start": s["start"],
             "duration": s["duration"], "blobs": {k: v.hex() for k, v in s["blobs"]}}
 
 
@@ -230,7 +234,8 @@ def of_v1(traces):
                 own["_dd.top_level"] = 1.0
             tags = last_of(s["tags"])
             own.update({k: v if isinstance(v, (str, bool)) else float(v) for k, v in tags.items()})
-            wanted.append(dict(shown(s), trace_id="%016x%016x" % (t["hi"], s["trace_id"]), error=s["error"] != 0,
+            wanted.append(dict(shown(s), duration=max(s["duration"], 0), error=s["error"] != 0,
+                               trace_id="%016x%016x" % (t["hi"], s["trace_id"]),
                                priority=-128 if t["priority"] is None else t["priority"], origin=t["origin"] or "",
                                mechanism=mechanism, chunk={"service": plain(t["service"] or t["spans"][0]["service"])},
                                kind=s["kind"], attributes=own, links=links_of(s), events=events_of(s),
@@ -256,7 +261,8 @@ class Case(unittest.TestCase):
         for i, (g, w) in enumerate(zip(got, want)):
             if not same(g, w):
                 for k in w:
-                    self.assertTrue(same(g.get(k), w[k]), "%s: span %d, %s:\n%r\nwanted\n%r" % (what, i, k, g.get(k), w[k]))
+                    self.assertTrue(same(g.get(k), w[k]),
+                                    "%s: span %d, %s:\n%r\nwanted\n%r" % (what, i, k, g.get(k), w[k]))
                 self.assertEqual(g, w, what)
         print("%s: %d spans the same" % (what, len(got)), flush=True)
 
@@ -270,6 +276,32 @@ def json_of_meta(meta):
     return links, events
 
 
+def read_v04(message):
+    got = []
+    for s in (s for listed in message for s in listed):
+        s = dict(s, blobs={k: v.hex() for k, v in s.get("meta_struct", {}).items()}, meta=dict(s["meta"]))
+        s.pop("meta_struct", None)
+        s["links"], s["events"] = json_of_meta(s["meta"])
+        got.append(dict(s, **{k: s[k] or "" for k in ("service", "name", "resource", "type")}))
+    return got
+
+
+def read_v05(message):
+    dictionary, chunks = message
+    got = []
+    names = ("service", "name", "resource", "trace_id", "span_id", "parent_id", "start", "duration", "error", "meta",
+             "metrics", "type")
+    for s in (s for listed in chunks for s in listed):
+        s = dict(zip(names, s, strict=True), blobs={})
+        for key in ("service", "name", "resource", "type"):
+            s[key] = dictionary[s[key]]
+        s["meta"] = {dictionary[k]: dictionary[v] for k, v in s["meta"].items()}
+        s["metrics"] = {dictionary[k]: v for k, v in s["metrics"].items()}
+        s["links"], s["events"] = json_of_meta(s["meta"])
+        got.append(s)
+    return got
+
+
 class Msgpack(Case):
     """The implementation of PyPI's msgpack."""
 
@@ -279,46 +311,25 @@ class Msgpack(Case):
 
     def read(self, body):
         import msgpack
-
-        class Typed(msgpack.Unpacker):
-            pass
-        unpacker = Typed(strict_map_key=False, raw=False)
+        unpacker = msgpack.Unpacker(strict_map_key=False, raw=False)
         unpacker.feed(body)
         value = unpacker.unpack()
         self.assertEqual(unpacker.tell(), len(body), "one message, and nothing behind it")
-        self.assertEqual(body.find(b"\xca" + b"\x7f\xc0\0\0"), -1)
         return value
 
     def test_v04(self):
         traces = any_traces(300)
-        got = []
-        for listed in self.read(encoded(traces, "v0.4")):
-            for s in listed:
-                self.assertEqual(list(s)[:12], ["service", "name", "resource", "trace_id", "span_id", "parent_id", "start",
-                                                "duration", "type", "error", "metrics", "meta"])
-                blobs = {k: v.hex() for k, v in s.pop("meta_struct", {}).items()}
-                links, events = json_of_meta(s["meta"])
-                got.append(dict(s, blobs=blobs, links=links, events=events,
-                                **{k: s[k] or "" for k in ("service", "name", "resource", "type")}))
-        self.check(got, before_v1(traces, "v0.4"), "v0.4 by msgpack")
+        message = self.read(encoded(traces, "v0.4"))
+        for s in (s for listed in message for s in listed):
+            self.assertEqual(list(s)[:12], ["service", "name", "resource", "trace_id", "span_id", "parent_id", "start",
+                                            "duration", "type", "error", "metrics", "meta"])
+        self.check(read_v04(message), before_v1(traces, "v0.4"), "v0.4 by msgpack")
 
     def test_v05(self):
         traces = any_traces(300)
-        dictionary, chunks = self.read(encoded(traces, "v0.5"))
-        self.assertEqual(len(set(dictionary)), len(dictionary), "each content once")
-        got = []
-        for s in (s for listed in chunks for s in listed):
-            names = ("service", "name", "resource", "trace_id", "span_id", "parent_id", "start", "duration", "error",
-                     "meta", "metrics", "type")
-            self.assertEqual(len(s), len(names))
-            s = dict(zip(names, s))
-            for key in ("service", "name", "resource", "type"):
-                s[key] = dictionary[s[key]]
-            s["meta"] = {dictionary[k]: dictionary[v] for k, v in s["meta"].items()}
-            s["metrics"] = {dictionary[k]: v for k, v in s["metrics"].items()}
-            links, events = json_of_meta(s["meta"])
-            got.append(dict(s, blobs={}, links=links, events=events))
-        self.check(got, before_v1(traces, "v0.5"), "v0.5 by msgpack")
+        message = self.read(encoded(traces, "v0.5"))
+        self.assertEqual(len(set(message[0])), len(message[0]), "each content once")
+        self.check(read_v05(message), before_v1(traces, "v0.5"), "v0.5 by msgpack")
 
     def test_v1(self):
         traces = any_traces(300)
@@ -349,7 +360,8 @@ class Libdatadog(Case):
         with open(path, "wb") as f:
             f.write(body)
         try:
-            done = subprocess.run([self.program, "spans", version, path], stdout=subprocess.PIPE, text=True, timeout=120)
+            done = subprocess.run([self.program, "spans", version, path], stdout=subprocess.PIPE, text=True,
+                                  timeout=120)
         finally:
             os.unlink(path)
         self.assertEqual(done.returncode, 0)
@@ -428,8 +440,8 @@ class TestAgent(Case):
                 s = held[w["span_id"]]
                 links, events = json_of_meta(s["meta"])
                 got.append({**{k: s.get(k) or "" for k in ("service", "name", "resource", "type")},
-                            **{k: s[k] for k in ("trace_id", "span_id", "parent_id", "start", "duration", "error", "meta",
-                                                 "metrics")}, "links": links, "events": events})
+                            **{k: s[k] for k in ("trace_id", "span_id", "parent_id", "start", "duration", "error",
+                                                 "meta", "metrics")}, "links": links, "events": events})
                 w.pop("blobs")
             self.check(got, want, version + " by the test agent")
 
@@ -440,7 +452,8 @@ class TestAgent(Case):
         for w in of_v1(traces):
             s = held[w["span_id"]]
             meta = {k: v for k, v in w["attributes"].items() if isinstance(v, str)}
-            metrics = {k: int(v) if isinstance(v, bool) else v for k, v in w["attributes"].items() if not isinstance(v, str)}
+            metrics = {k: int(v) if isinstance(v, bool) else v
+                       for k, v in w["attributes"].items() if not isinstance(v, str)}
             meta.update({k: w[k] for k in ("env", "version", "component") if w[k]})
             if "_dd.p.dm" in meta:
                 meta["_dd.p.dm"] = "-%d" % w["mechanism"]  # it writes the chunk's mechanism over it
@@ -473,7 +486,8 @@ def service_span(rng, now_ns, number, trace_id):
     tags = [["env", "interop"], ["noise", any_text(rng)]]
     if rng.random() < 0.5:
         tags += [["http.method", rng.choice(("GET", "POST"))], ["http.endpoint", "/users/{param:int}"]]
-    for key, of in (("peer.hostname", ("db-1", "caf\u00e9")), ("peer.service", ("orders",)), ("_dd.base_service", ("base",))):
+    for key, of in (("peer.hostname", ("db-1", "caf\u00e9")), ("peer.service", ("orders",)),
+                    ("_dd.base_service", ("base",))):
         if rng.random() < 0.4:
             tags.append([key, Utf16(rng.choice(of))])
     type = rng.choice(("web", "worker", "rpc"))
@@ -501,7 +515,8 @@ def all_spans(traces):
     return [s for t in traces for s in t["spans"]]
 
 
-STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source", "grpc")
+STATS_KEY = ("name", "service", "resource", "type", "kind", "status", "synthetics", "root", "peer_tags", "source",
+             "grpc")
 NUMBERS = ("hits", "errors", "top", "duration")
 
 
@@ -546,7 +561,8 @@ class TraceAgent(peers.Differences, Case):
          [{"method": "GET", "endpoint": "/a"}], [{"method": "", "endpoint": ""}]),
         ("an origin that begins with `synthetics`", odd(origin="synthetics-browser"),
          [{"synthetics": False}], [{"synthetics": True}]),
-        ("a gRPC status of another type than `rpc`", odd(tags=[["rpc.grpc.status_code", "5"]]), [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a gRPC status of another type than `rpc`", odd(tags=[["rpc.grpc.status_code", "5"]]),
+         [{"grpc": ""}], [{"grpc": "5"}]),
         ("a gRPC status by its name", odd(type="rpc", tags=[["rpc.grpc.status_code", "NOT_FOUND"]]),
          [{"grpc": "NOT_FOUND"}], [{"grpc": "5"}]),
         ("a gRPC status that is neither name nor number", odd(type="rpc", tags=[["rpc.grpc.status_code", "x"]]),
@@ -603,7 +619,8 @@ class TraceAgent(peers.Differences, Case):
             self.assertEqual(set(ours), set(theirs), version)
             for key, row in ours.items():
                 self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], (version, key))
-            print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())), flush=True)
+            print("%s: %d rows the same, %d hits" % (version, len(ours), sum(r["hits"] for r in ours.values())),
+                  flush=True)
             self.assertGreater(len(ours), 500)
 
     def test_each_difference_is_the_one_that_is_named(self):
@@ -620,7 +637,8 @@ class TraceAgent(peers.Differences, Case):
                 tags = one["tags"] + [["env", "d%d" % i]]
                 made = dict(one, tags=tags, start=now_ns - abs(one["duration"]))
                 bodies.append(encoded([dict(t, spans=[made])], version, [""] * 5 + ["d%d" % i, "", "", []]))
-            found = [dict(r, peer_tags=tuple(r["peer_tags"] or ())) for r in self.their_rows(bodies, version, len(bodies))]
+            found = [dict(r, peer_tags=tuple(r["peer_tags"] or ()))
+                     for r in self.their_rows(bodies, version, len(bodies))]
             self.check_each([(what, i, our, their) for i, (what, _, our, their) in enumerate(chosen)],
                             lambda i: self.our_row(bodies[i], version, now_ns),
                             lambda i: [r for r in found if r["env"] == "d%d" % i])
@@ -654,8 +672,8 @@ class Weir(Case):
         by_key = {}
         for s in sent:
             by_key[spans.key_of(s)] = by_key.get(spans.key_of(s), 0) + s.duration
-        answer = agent.query('histogram_sum(sum by (%s) (increase(traces_span_metrics_duration_seconds{env="interop"}[30m])))'
-                             % labels)
+        answer = agent.query(
+            'histogram_sum(sum by (%s) (increase(traces_span_metrics_duration_seconds{env="interop"}[30m])))' % labels)
         self.assertEqual(len(answer), len(by_key))
         for found, value in answer:
             key = tuple(found.get(name, "") for name in ("service_name", "operation_name", "span_name", "span_kind",
@@ -663,7 +681,67 @@ class Weir(Case):
             self.assertEqual(round(value * 1e9), by_key[key], key)
 
 
-PEERS = {"msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent, "trace-agent": TraceAgent, "weir": Weir}
+class Recorded(Case):
+    """What stock tracers sent, told to the encoder: each version of it has the tracer's spans."""
+
+    def bodies(self):
+        """(file, version, message) of each recorded body of traces."""
+        folder = run.need_vectors("clients")
+        with open(os.path.join(folder, "requests.tsv")) as f:
+            lines = [line.split("\t") for line in f if not line.startswith("#")]
+        for line in lines:
+            version = [v for v in ("v0.4", "v0.5") if " /%s/traces " % v in line[2]]
+            if version and line[1].endswith(".msgpack"):
+                with open(os.path.join(folder, line[0], line[1]), "rb") as f:
+                    yield line[1], version[0], spans.unpack(f.read())
+
+    @staticmethod
+    def traces(version, message):
+        """The message's spans, to be told: all that is in meta and metrics are tags."""
+        if version == "v0.5":
+            lengths = [len(listed) for listed in message[1]]
+            listed = read_v05([message[0], message[1]])
+        else:
+            lengths = [len(listed) for listed in message]
+            absent = {"parent_id": 0, "error": 0, "type": "", "meta": {}, "metrics": {}}
+            listed = read_v04([[dict(absent, **s) for s in t] for t in message])
+        made, at = [], 0
+        for length in lengths:
+            part = [span(tags=[[k, v] for k, v in list(s["meta"].items()) + list(s["metrics"].items())],
+                         **{k: s[k] for k in ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id",
+                                              "start", "duration", "error")}) for s in listed[at:at + length]]
+            at += length
+            made.append(trace(part))
+        return listed, [t for t in made if t["spans"]]
+
+    def test_every_version_has_the_spans_that_were_recorded(self):
+        counts = dict.fromkeys(VERSIONS, 0)
+        files = 0
+        for file, came, message in self.bodies():
+            listed, traces = self.traces(came, message)
+            files += 1
+            for version, read in (("v0.4", read_v04), ("v0.5", read_v05)):
+                got = read(spans.unpack(encoded(traces, version, [""] * 8 + [[]])))
+                self.assertEqual(len(got), len(listed), file)
+                for g, s in zip(got, listed):
+                    for k in ("service", "name", "resource", "type", "trace_id", "span_id", "parent_id", "start",
+                              "duration", "error", "meta", "metrics"):
+                        self.assertTrue(same(g[k], s[k]), (file, version, k, g[k], s[k]))
+                counts[version] += len(got)
+            got = peers.V1(spans.unpack(encoded(traces, "v1.0", [""] * 8 + [[]]))).spans
+            for g, s in zip(got, listed, strict=True):
+                whole = dict(s["meta"], **{k: float(v) for k, v in s["metrics"].items()})
+                self.assertTrue(same(g["attributes"], whole), (file, g["attributes"], whole))
+                for k in ("service", "name", "resource", "type", "span_id", "parent_id", "start", "duration"):
+                    self.assertTrue(same(g[k], s[k]), (file, k, g[k], s[k]))
+                self.assertEqual((int(g["trace_id"][16:], 16), g["error"]), (s["trace_id"], s["error"] != 0))
+            counts["v1.0"] += len(got)
+        self.assertGreater(files, 20)
+        print("%d recorded bodies; spans the same, by version: %r" % (files, counts), flush=True)
+
+
+PEERS = {"recorded": Recorded, "msgpack": Msgpack, "libdatadog": Libdatadog, "test-agent": TestAgent,
+         "trace-agent": TraceAgent, "weir": Weir}
 
 if __name__ == "__main__":
     ENCODER, STATS, peer = sys.argv[1:4]

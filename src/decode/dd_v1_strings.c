@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dd_v1_value: what is rare among the strings and values of v1.0. See dd_v1.h. */
+/* dd_v1_strings: the streaming table of v1.0, and values without more to them. See dd_v1.h. */
 #include "decode/dd_v1.h"
 
-static const char bool_words[][6] = {"false", "true"};
-
-/* Strings. */
+const uint8_t *wr_v1_add_text(struct wr_v1 *v, const uint8_t *at, const uint8_t *next,
+                              struct weir_bytes text)
+{
+    struct weir_decoder *const d = v->dd.walk.decoder;
+    if (v->again || text.len == 0)
+        return next;
+    if (d->dict_count == WR_DICT_MAX)
+        return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "more than 2^20 strings");
+    if (wr_dict_add(d, text) != WEIR_OK)
+        return wr_mp_fail(&v->dd.m, at, WEIR_ENOMEM, NULL);
+    return next;
+}
 
 static bool is_text(const struct wr_mp *m, const uint8_t *at)
 {
     return at < m->end && ((at[0] & 0xe0) == 0xa0 || (at[0] >= 0xd9 && at[0] <= 0xdb));
 }
 
-const uint8_t *wr_v1_read_string_any(struct wr_v1 *v, const uint8_t *at, struct weir_bytes *ret,
-                                     struct wr_dict_entry **ret_entry)
+/* Every form of a string; *ret_entry is NULL where it has no number. */
+const uint8_t *wr_v1_string_any(struct wr_v1 *v, const uint8_t *at, struct weir_bytes *ret,
+                                struct wr_dict_entry **ret_entry)
 {
     struct weir_decoder *const d = v->dd.walk.decoder;
     *ret_entry = NULL;
@@ -43,12 +53,14 @@ const uint8_t *wr_v1_read_string_any(struct wr_v1 *v, const uint8_t *at, struct 
     return next;
 }
 
+/* A string that is read for its number only. */
 const uint8_t *wr_v1_pass_string(struct wr_v1 *v, const uint8_t *at)
 {
     struct weir_bytes text;
-    return wr_v1_read_string(v, at, &text);
+    return wr_v1_string(v, at, &text);
 }
 
+/* An unknown member: its strings take numbers. depth: the containers around it. */
 const uint8_t *wr_v1_pass_unknown(struct wr_v1 *v, const uint8_t *at, unsigned depth)
 {
     const uint8_t *const end = wr_mp_skip(&v->dd.m, at, WEIR_DECODE_DEPTH_MAX - depth);
@@ -62,9 +74,7 @@ const uint8_t *wr_v1_pass_unknown(struct wr_v1 *v, const uint8_t *at, unsigned d
     return at ? end : NULL;
 }
 
-/* Values. */
-
-const uint8_t *wr_v1_read_bool_any(struct wr_v1 *v, const uint8_t *at, bool *ret)
+const uint8_t *wr_v1_bool_any(struct wr_v1 *v, const uint8_t *at, bool *ret)
 {
     struct wr_mp_item item;
     const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
@@ -76,7 +86,7 @@ const uint8_t *wr_v1_read_bool_any(struct wr_v1 *v, const uint8_t *at, bool *ret
     return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "not a boolean");
 }
 
-const uint8_t *wr_v1_read_bytes(struct wr_v1 *v, const uint8_t *at, struct weir_bytes *ret)
+const uint8_t *wr_v1_bytes(struct wr_v1 *v, const uint8_t *at, struct weir_bytes *ret)
 {
     struct wr_mp_item item;
     const uint8_t *const next = wr_mp_item(&v->dd.m, at, &item);
@@ -97,59 +107,5 @@ const uint8_t *wr_v1_pass_u64(struct wr_v1 *v, const uint8_t *at)
 const uint8_t *wr_v1_pass_bytes(struct wr_v1 *v, const uint8_t *at)
 {
     struct weir_bytes bytes;
-    return wr_v1_read_bytes(v, at, &bytes);
-}
-
-/* Attributes. depth counts the containers around the item. */
-
-const uint8_t *wr_v1_read_value_any(struct wr_v1 *v, const uint8_t *at, uint64_t type,
-                                    unsigned depth, struct weir_value *ret)
-{
-    bool truth = false;
-    switch (type) {
-    case ATTRIBUTE_BOOL:
-        if (!wr_v1_is_nil(&v->dd.m, at))
-            *ret = wr_value_bytes(bool_words[0], strlen(bool_words[0]));
-        at = wr_v1_read_bool(v, at, &truth);
-        if (truth)
-            *ret = wr_value_bytes(bool_words[1], strlen(bool_words[1]));
-        return at;
-    case ATTRIBUTE_BYTES:
-        return wr_v1_pass_bytes(v, at);
-    case ATTRIBUTE_ARRAY:
-        return wr_v1_pass_values(v, at, depth);
-    case ATTRIBUTE_LIST:
-        return wr_v1_pass_attributes(v, at, depth);
-    default:
-        return wr_mp_fail(&v->dd.m, at, WEIR_EFORMAT, "an attribute of unknown type");
-    }
-}
-
-const uint8_t *wr_v1_pass_values(struct wr_v1 *v, const uint8_t *at, unsigned depth)
-{
-    const uint8_t *const begin = at;
-    uint32_t items;
-    at = wr_v1_read_array(v, at, &items);
-    if (at && items % 2 != 0)
-        return wr_mp_fail(&v->dd.m, begin, WEIR_EFORMAT, "an array of values not in pairs");
-    if (at && depth >= WEIR_DECODE_DEPTH_MAX)
-        return wr_mp_fail(&v->dd.m, begin, WEIR_EFORMAT, "nested too deep");
-    for (uint32_t i = 0; at && i < items; i += 2) {
-        struct weir_value value;
-        at = wr_v1_read_value(v, at, depth + 1, &value);
-    }
-    return at;
-}
-
-const uint8_t *wr_v1_pass_attributes(struct wr_v1 *v, const uint8_t *at, unsigned depth)
-{
-    uint32_t items;
-    at = wr_v1_read_attribute_count(v, at, depth, &items);
-    for (uint32_t i = 0; at && i < items; i += 3) {
-        struct weir_value value;
-        at = wr_v1_pass_string(v, at);
-        if (at)
-            at = wr_v1_read_value(v, at, depth + 1, &value);
-    }
-    return at;
+    return wr_v1_bytes(v, at, &bytes);
 }
