@@ -44,8 +44,8 @@ static int32_t base_around(int32_t lo, int32_t hi)
     int64_t base = (int64_t)lo - spare / 2;
     if (base < INT32_MIN)
         base = INT32_MIN;
-    if (base > INT32_MAX - (int64_t)WR_LIST_SPAN + 1)
-        base = INT32_MAX - (int64_t)WR_LIST_SPAN + 1;
+    if (base > WR_LIST_BASE_MAX)
+        base = WR_LIST_BASE_MAX;
     return (int32_t)base;
 }
 
@@ -73,8 +73,6 @@ int wr_list_room(struct weir_sketch *sk, int32_t index)
 {
     const struct wr_kind *const kind = wr_sketch_kind(sk);
     const bool near = sk->cap && (uint32_t)index - (uint32_t)sk->base < WR_LIST_SPAN;
-    if (near && sk->cap < WR_LIST_MAX && (sk->cap + 1u) * 2 <= wr_store_bytes(sk->size))
-        return WEIR_OK;
     int32_t lo = index;
     int32_t hi = index;
     if (wr_list_range(sk, &lo, &hi)) {
@@ -165,7 +163,7 @@ bool wr_list_check(const struct weir_sketch *sk)
 {
     const uint32_t bytes = wr_store_bytes(sk->size);
     if (sk->flags & (WR_SK_WIDTH | WR_SK_FINE | WR_SK_COLLAPSED) || sk->cap > WR_LIST_MAX ||
-        sk->cap * 2u > bytes || !LISTABLE(wr_sketch_kind(sk)))
+        sk->cap * 2u > bytes || sk->base > WR_LIST_BASE_MAX || !LISTABLE(wr_sketch_kind(sk)))
         return false;
     for (size_t k = 0; k < sk->cap; k++)
         if (wr_list_at(sk, k) >= WR_LIST_SPAN)

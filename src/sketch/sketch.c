@@ -281,7 +281,9 @@ void weir_sketch_clear(struct weir_sketch *sk)
     if (WR_UNLIKELY(sk->flags & WR_SK_REST))
         clear_rest(sk);
     const bool list = most >= WR_LIST_SPAN;
-    sk->base = 0;
+    /* what comes next is mostly like what came before */
+    if (!list || sk->base > WR_LIST_BASE_MAX)
+        sk->base = 0;
     sk->cap = (uint16_t)(list ? 0 : bytes < most ? bytes : most);
     sk->flags = (uint8_t)((sk->flags & WR_SK_REST) | (list ? WR_SK_LIST : 0));
     reset(sk);

@@ -74,8 +74,9 @@ struct weir_sketch {
 
 _Static_assert(sizeof(struct weir_sketch) == 64, "one line");
 
-#define WR_LIST_MAX 128u   /* samples: four lines */
-#define WR_LIST_LINE 32u   /* samples a line */
+#define WR_LIST_MAX 128u /* samples: four lines */
+#define WR_LIST_LINE 32u /* samples a line */
+#define WR_LIST_BASE_MAX (INT32_MAX - (int32_t)WR_LIST_SPAN + 1)
 #define WR_LIST_SPAN 2048u /* bins a list may reach over: what a reader spreads it out on */
 
 WR_INLINE const struct wr_kind *wr_sketch_kind(const struct weir_sketch *sk)
@@ -208,12 +209,13 @@ bool wr_list_join(struct weir_sketch *dst, const struct weir_sketch *src);
 bool wr_list_merge_inside(struct weir_sketch *dst, const struct weir_sketch *src);
 bool wr_list_check(const struct weir_sketch *sk);
 
-/* Append a sample of weight one at this distance from the base, if that takes no other block. */
+/* Append a sample of weight one at this distance from the base, if that takes no other block. An
+ * empty list has the base that it was cleared with. */
 WR_INLINE bool wr_list_try_append(struct weir_sketch *sk, uint32_t at)
 {
     const uint32_t n = sk->cap;
-    if (WR_UNLIKELY(at >= WR_LIST_SPAN || n % WR_LIST_LINE == 0))
-        return false; /* a line is there whole, so only its first sample may lack room */
+    if (WR_UNLIKELY(at >= WR_LIST_SPAN || n >= sk->size * WR_LIST_LINE || n >= WR_LIST_MAX))
+        return false; /* a size is at least as many lines */
     const uint16_t offset = (uint16_t)at;
     memcpy(sk->bins + (size_t)n * 2, &offset, sizeof offset);
     sk->cap = (uint16_t)(n + 1);

@@ -118,6 +118,33 @@ TEST(a_list_moves_to_where_its_samples_are_and_ends_where_they_do_not_fit)
     }
 }
 
+/* A cleared list keeps its base: near it, far from it, and after counters, it is as a fresh one. */
+TEST(a_cleared_list_takes_samples_near_its_base_and_far_from_it)
+{
+    struct weir_mapping *m;
+    T_OK(weir_mapping_new(NULL, WEIR_MAPPING_LOG, 1.01, 1e6, &m));
+    const struct weir_sketch_opts o = {.struct_size = sizeof o, .mapping = m};
+    static const double firsts[] = {1, 1.5, 1e-6, 1e9, 1e12, 2};
+    struct weir_sketch *sk;
+    T_OK(weir_sketch_new(&o, &sk));
+    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+        struct weir_sketch *fresh;
+        T_OK(weir_sketch_new(&o, &fresh));
+        const int samples = i % 2 ? 300 : 40; /* counters, a list */
+        for (int k = 0; k < samples; k++) {
+            T_OK(weir_sketch_add(sk, firsts[i] * (1 + k * 0.1), 0));
+            T_OK(weir_sketch_add(fresh, firsts[i] * (1 + k * 0.1), 0));
+            T_TRUE(wr_sketch_check(sk));
+        }
+        t_sketch_same(sk, fresh);
+        weir_sketch_free(fresh);
+        weir_sketch_clear(sk);
+        T_TRUE(wr_sketch_check(sk));
+    }
+    weir_sketch_free(sk);
+    weir_mapping_unref(m);
+}
+
 TEST(a_list_at_either_end_of_the_indices_stays_inside)
 {
     struct weir_sketch *const sk = t_sketch(WEIR_GRID_VALUE, 0);
