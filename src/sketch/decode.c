@@ -108,10 +108,11 @@ struct bins {
     bool pairs;
     struct sizes sizes;
     uint64_t weight;
-    uint64_t peak;
-    uint64_t bits;  /* of all weights */
-    uint32_t *note; /* room for NOTE_MAX counts from sizes.first on, where a run is written down;
-                       NULL: it is not wanted, or not enough */
+    uint64_t bits; /* of all weights */
+    /* Room for NOTE_MAX counts, where those that are read are written down: of a run from
+     * sizes.first on, of pairs those that are used. NULL: it is not wanted, or not enough. */
+    uint32_t *note;
+    uint16_t *places; /* and for how far above sizes.first those of pairs are */
 };
 
 struct decoded {
@@ -132,7 +133,6 @@ struct decoded {
 WR_INLINE bool take_count(struct bins *b, uint64_t count)
 {
     b->bits |= count;
-    b->peak = count > b->peak ? count : b->peak;
     return !__builtin_add_overflow(b->weight, count, &b->weight);
 }
 
@@ -150,7 +150,7 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
         fits &= take_count(&t, count);
         sizes_add_next(&t.sizes, &empty_run, count);
         if (t.note)
-            t.note[k] = (uint32_t)count; /* what does not fit is seen by the peak */
+            t.note[k] = (uint32_t)count; /* what does not fit is seen by the bits */
     }
     sizes_end(&t.sizes);
     t.sizes.first = index;
@@ -160,24 +160,71 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
     *b = t;
 }
 
-/* Bins that are not empty, each so many after the one before; none above most. */
-static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t most)
+/* Pairs behind the first as long as they are two bytes each, as most are, and written down: number
+ * k and on; which one is next. *index is of the bin before. */
+static uint64_t scan_short_pairs(struct reader *r, struct bins *b, uint64_t k, int64_t *index)
 {
-    for (uint64_t k = 0; k < b->n && !r->err; k++) {
-        if (k) {
-            const uint64_t gap = read_varint(r);
-            if (gap >= (uint64_t)((int64_t)most - index)) {
-                refuse(r, WEIR_EFORMAT);
-                return;
-            }
-            index = (int32_t)(index + 1 + (int64_t)gap);
-        }
+    const uint8_t *at = r->at;
+    const uint64_t from = k;
+    const uint64_t end =
+        (uint64_t)(r->end - at) / 2 < b->n - k ? k + (uint64_t)(r->end - at) / 2 : b->n;
+    uint64_t place = (uint64_t)(*index - b->sizes.first);
+    uint64_t weight = 0;
+    uint64_t bits = 0;
+    bool good = true;
+    for (; k < end && ((at[0] | at[1]) & 0x80) == 0; k++) {
+        place += 1u + at[0];
+        b->places[k] = (uint16_t)place; /* when it does not fit, the last one is too far */
+        b->note[k] = at[1];
+        weight += at[1];
+        bits |= at[1];
+        good &= at[1] != 0;
+        at += 2;
+    }
+    r->at = at;
+    *index = b->sizes.first + (int64_t)place;
+    b->sizes.gaps += k - from;
+    b->sizes.counts += k - from;
+    b->bits |= bits;
+    if (!good || __builtin_add_overflow(b->weight, weight, &b->weight))
+        refuse(r, WEIR_EFORMAT);
+    return k;
+}
+
+/* Bins that are not empty, each so many after the one before; none above most. */
+static void scan_pairs(struct reader *r, struct bins *b, int32_t first, int32_t most)
+{
+    int64_t index = first;
+    uint64_t k = 0;
+    b->sizes.first = first;
+    if (b->n > NOTE_MAX)
+        b->note = NULL;
+    while (!r->err) {
         const uint64_t count = read_varint(r);
         if (!count || !take_count(b, count))
             refuse(r, WEIR_EFORMAT);
-        sizes_add(&b->sizes, index, count);
+        b->sizes.counts += varint_bytes(count);
+        if (b->note) {
+            b->note[k] = (uint32_t)count; /* what does not fit is seen by the bits */
+            b->places[k] = (uint16_t)(index - first);
+        }
+        k++;
+        if (b->note)
+            k = scan_short_pairs(r, b, k, &index);
+        if (index > most)
+            refuse(r, WEIR_EFORMAT);
+        if (k == b->n || r->err)
+            break;
+        const uint64_t gap = read_varint(r);
+        if (gap >= (uint64_t)(most - index))
+            refuse(r, WEIR_EFORMAT);
+        else
+            index += 1 + (int64_t)gap;
+        b->sizes.gaps += varint_bytes(gap);
     }
-    if ((uint32_t)b->sizes.last - (uint32_t)b->sizes.first >= NOTE_MAX)
+    b->sizes.used = (uint32_t)b->n;
+    b->sizes.last = (int32_t)index;
+    if (index - first >= NOTE_MAX)
         b->note = NULL;
 }
 
@@ -198,7 +245,8 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
     int32_t most;
     limits_of(d, &least, &most);
     const uint64_t first = read_varint(r);
-    struct bins b = {.pairs = pairs, .n = read_varint(r), .note = bins->note};
+    struct bins b = {
+        .pairs = pairs, .n = read_varint(r), .note = bins->note, .places = bins->places};
     if (!r->err && r->at == r->end)
         refuse(r, WEIR_ETRUNCATED);
     if (r->err)
@@ -217,7 +265,7 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
         return;
     if (b.weight > UINT64_MAX >> d->unit || pairs != (pairs_bytes(&b.sizes) < run_bytes(&b.sizes)))
         refuse(r, WEIR_EFORMAT);
-    if (b.peak > UINT32_MAX)
+    if (b.bits > UINT32_MAX)
         b.note = NULL;
     *bins = b;
 }
@@ -228,7 +276,7 @@ static int load_bins(const struct wr_kind *kind, struct wr_store *st, const stru
 {
     struct reader r = {.at = b->at, .end = end};
     int32_t index = b->sizes.first;
-    int err = wr_store_reserve(st, kind, index, b->sizes.last, b->peak, unit);
+    int err = wr_store_reserve(st, kind, index, b->sizes.last, b->bits, unit);
     const bool covered = err == WEIR_OK && index >= st->base;
     for (uint64_t k = 0; k < b->n && err == WEIR_OK; k++) {
         if (k)
@@ -452,6 +500,8 @@ struct noted {
     struct weir_sketch sketch;
     struct wr_rest rest;
     uint32_t counts[NOTE_MAX];
+    uint16_t places[NOTE_MAX];
+    uint32_t bins[NOTE_MAX]; /* counters of any width, of pairs */
     uint16_t list[WR_LIST_MAX];
 };
 
@@ -463,57 +513,39 @@ static uint8_t flags_of(const struct decoded *d)
                      (d->more & MORE_DERIVED ? WR_SK_DERIVED : 0));
 }
 
-/* What comes in the way of a walk over the used bins: so many above the lowest. */
-typedef void used_fn(struct noted *n, uint32_t at, uint64_t count);
-
 static void append(struct noted *n, uint32_t at, uint64_t count)
 {
     for (; count; count--)
         n->list[n->sketch.cap++] = (uint16_t)at;
 }
 
-static void put(struct noted *n, uint32_t at, uint64_t count)
-{
-    wr_counter_put(n->sketch.bins, n->sketch.flags & WR_SK_WIDTH, at, count);
-}
-
-/* The used bins of pairs, read again. */
-WR_INLINE void each_pair(struct noted *n, const struct bins *b, const uint8_t *end, used_fn *fn)
-{
-    struct reader r = {.at = b->at, .end = end};
-    uint32_t at = 0;
-    for (uint64_t k = 0; k < b->n; k++) {
-        if (k)
-            at += 1 + (uint32_t)read_varint(&r);
-        fn(n, at, read_varint(&r));
-    }
-}
-
 /* A few whole weights are a list. */
-static void note_list(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
+static void note_list(struct noted *n, const struct bins *b, size_t span)
 {
     n->sketch.bins = (uint8_t *)n->list;
     n->sketch.flags |= WR_SK_LIST;
-    if (b->pairs)
-        each_pair(n, b, end, append);
-    else
-        for (size_t i = 0; i < span; i++)
-            append(n, (uint32_t)i, n->counts[i]);
+    for (size_t k = 0; k < b->n && b->pairs; k++)
+        append(n, n->places[k], n->counts[k]);
+    for (size_t i = 0; i < span && !b->pairs; i++)
+        append(n, (uint32_t)i, n->counts[i]);
     WR_ASSERT(n->sketch.cap == b->weight);
 }
 
 /* Counters of the narrowest width; those of a run in their place. */
-static void note_counters(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
+static void note_counters(struct noted *n, const struct bins *b, size_t span)
 {
-    const uint8_t width = b->peak <= UINT8_MAX ? 0 : b->peak <= UINT16_MAX ? 1 : 2;
-    uint8_t *const bins = (uint8_t *)n->counts;
+    const uint8_t width = b->bits <= UINT8_MAX ? 0 : b->bits <= UINT16_MAX ? 1 : 2;
+    uint8_t *const bins = (uint8_t *)(b->pairs ? n->bins : n->counts);
     n->sketch.bins = bins;
     n->sketch.cap = (uint16_t)span;
     n->sketch.size = wr_store_size((uint32_t)span << width);
     n->sketch.flags |= width;
     if (b->pairs) {
         memset(bins, 0, span << width);
-        each_pair(n, b, end, put);
+        for (size_t k = 0; k < b->n && width == 0; k++)
+            bins[n->places[k]] = (uint8_t)n->counts[k];
+        for (size_t k = 0; k < b->n && width != 0; k++)
+            wr_counter_put(bins, width, n->places[k], n->counts[k]);
         return;
     }
     for (size_t i = 0; i < span && width == 0; i++)
@@ -523,8 +555,7 @@ static void note_counters(struct noted *n, const struct bins *b, size_t span, co
 }
 
 /* The sketch that the form is, if its bins are written down. */
-static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind,
-                 const uint8_t *end)
+static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind)
 {
     if (d->flags & FLAG_NEG || (d->flags & FLAG_POS && !d->pos.note))
         return false;
@@ -543,9 +574,9 @@ static bool note(struct noted *n, const struct decoded *d, const struct wr_kind 
         return true; /* no bins, no counters */
     const size_t span = (uint32_t)d->pos.sizes.last - (uint32_t)d->pos.sizes.first + 1;
     if (d->unit && d->pos.weight <= WR_LIST_MAX && !(d->more & MORE_POS_COLLAPSED))
-        note_list(n, &d->pos, span, end);
+        note_list(n, &d->pos, span);
     else
-        note_counters(n, &d->pos, span, end);
+        note_counters(n, &d->pos, span);
     if (!d->unit)
         n->sketch.flags |= WR_SK_FINE;
     return true;
@@ -599,6 +630,7 @@ static int form_read(struct form *f, const struct weir_sketch *sk, const void *s
     struct reader r = {.at = src, .end = bytes ? (const uint8_t *)src + bytes : src};
     memset(&f->d, 0, sizeof f->d);
     f->d.pos.note = f->n.counts;
+    f->d.pos.places = f->n.places;
     f->end = r.end;
     return scan(&r, sk, &f->d);
 }
@@ -614,7 +646,7 @@ static int replace(struct weir_sketch *sk, struct form *f)
     const int err = wr_sketch_set_mapping(sk, f->d.kind.head.mapping);
     if (err != WEIR_OK || !(f->d.flags & FLAG_CONTENT))
         return err;
-    if (note(&f->n, &f->d, wr_sketch_kind(sk), f->end))
+    if (note(&f->n, &f->d, wr_sketch_kind(sk)))
         return weir_sketch_merge(sk, &f->n.sketch);
     return load(sk, &f->d, f->end);
 }
@@ -659,8 +691,8 @@ int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src, size_t b
     if (err == WEIR_OK && f.d.made)
         err = WEIR_EVERSION;
     if (err == WEIR_OK && f.d.flags & FLAG_CONTENT)
-        err = note(&f.n, &f.d, wr_sketch_kind(dst), f.end) ? weir_sketch_merge(dst, &f.n.sketch)
-                                                           : merge_large(dst, &f);
+        err = note(&f.n, &f.d, wr_sketch_kind(dst)) ? weir_sketch_merge(dst, &f.n.sketch)
+                                                    : merge_large(dst, &f);
     form_done(&f);
     return err;
 }
