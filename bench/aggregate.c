@@ -3,9 +3,9 @@
  * aggregate: what the owner does with records that lie in its ring: find the entry, count, add to
  * the sketch. hot_N: N keys, all live, in random order. Publishing is not in the figure, sealing
  * once a round is.
- *   publish_aggregate_N  the same spans, both halves: published 8 at a time, taken in by the same
- *                        thread, no seal. This is what a synchronous concentrator does; the peer.
- *   span_prepared_N      the same spans by prepared identities, beside the same peer.
+ *   span_N           the same spans, both halves: published 8 at a time, taken in by the same
+ *                    thread, no seal. This is what a synchronous concentrator does; the peer.
+ *   span_prepared_N  the same spans by prepared identities, beside the same peer.
  */
 #include "spans.h"
 
@@ -194,8 +194,9 @@ int main(int argc, char **argv)
     bench_pin(0);
     hot(&b, "hot_512", 512);
     hot(&b, "hot_2048", 2048);
-    both(&b, "publish_aggregate_512", 512, false);
-    both(&b, "publish_aggregate_2048", 2048, false);
+    hot(&b, "hot_32768", 32768);
+    both(&b, "span_512", 512, false);
+    both(&b, "span_2048", 2048, false);
     both(&b, "span_prepared_512", 512, true);
     return 0;
 }

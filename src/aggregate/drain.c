@@ -5,8 +5,10 @@
  */
 #include "aggregate/window.h"
 
-/* How far apart the stages of the drain are, in records (contracts: engine §2.1: 8 was best). */
-enum { STAGE = 8, FLIGHTS = 64, LINE = 64, WALK_PER_RECORD = 4 };
+/* How far apart the stages of the drain are, in records (contracts: engine §2.1: 8 was best, and
+ * what lies near it is as good). All records in flight fit FLIGHTS places. */
+enum { STAGE = 7, STAGES = 4, FLIGHTS = 32, LINE = 64, WALK_PER_RECORD = 4 };
+_Static_assert(STAGE *STAGES < FLIGHTS, "a place is free again before it is taken");
 
 static void drop(struct wr_window *w, enum weir_drop reason)
 {
@@ -91,7 +93,7 @@ static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec, stru
         .key = wr_record_key_of(rec), .key_bytes = rec->key_bytes, .hash = rec->hash};
     struct wr_entry *e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
     if (s->opts.admit && !(e && wr_slot_find(e, w->start_ns))) {
-        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, &k);
+        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, rec->weight, &k);
         if (r < 0)
             return NULL;
         if (r > 0)
@@ -241,28 +243,59 @@ static void book(struct wr_shard *s, struct wr_record *rec, struct wr_entry *e)
 }
 
 struct flight {
-    struct wr_record *rec;
-    struct wr_entry *entry;
+    struct wr_record *rec;  /* NULL: a place that no record has had yet, or has any more */
+    struct wr_entry *entry; /* NULL: none, or not known yet */
 };
 
 static void stage_entry(struct wr_shard *s, struct flight *f)
 {
-    f->entry = f->rec->klass == WR_CLASS_COUNTED ? wr_table_peek(&s->table, f->rec->hash) : NULL;
-    if (!f->entry)
+    if (!f->rec || f->rec->klass != WR_CLASS_COUNTED)
         return;
-    WR_PREFETCH_W(f->entry);
-    /* The whole key is compared, so all of its lines; a very long one fetches the rest itself. */
-    const size_t end = sizeof *f->entry + f->rec->key_bytes;
-    for (size_t at = LINE; at < end && at < 6 * LINE; at += LINE)
-        WR_PREFETCH((const char *)f->entry + at);
+    struct wr_entry *const e = wr_table_peek(&s->table, f->rec->hash);
+    f->entry = e;
+    if (!e)
+        return;
+    /* The two lines that counting touches; and the key is compared whole, so all of its lines, but
+     * for one that the entry is known to have: a very long one fetches the rest itself. */
+    WR_PREFETCH_W(e);
+    WR_PREFETCH((const char *)e + LINE);
+    if (f->rec->flags & WR_RECORD_PREPARED)
+        return;
+    const size_t end = sizeof *e + f->rec->key_bytes;
+    for (size_t at = 2 * LINE; at < end && at < 6 * LINE; at += LINE)
+        WR_PREFETCH((const char *)e + at);
 }
 
 /* Asked anew at each stage: a sketch may have gone back to the pool with a displaced entry. */
 static struct weir_sketch *sketch_of(const struct flight *f)
 {
-    if (!f->entry)
-        return NULL;
     return f->rec->flags & WR_RECORD_ERROR ? f->entry->slot.error : f->entry->slot.ok;
+}
+
+static void stage_sketch(const struct flight *f)
+{
+    if (f->entry)
+        WR_PREFETCH_W(sketch_of(f));
+}
+
+static void stage_bin(const struct flight *f)
+{
+    const struct weir_sketch *const sk = f->entry ? sketch_of(f) : NULL;
+    if (sk)
+        wr_sketch_prefetch_ns(sk, f->rec->duration_ns);
+}
+
+/* One turn of the pipeline: rec (NULL: there are no more) enters, and each stage works on the
+ * record that entered STAGE turns before that of the stage before it. */
+WR_INLINE void turn(struct wr_shard *s, struct flight f[FLIGHTS], size_t i, struct wr_record *rec)
+{
+    f[i % FLIGHTS] = (struct flight){.rec = rec};
+    stage_entry(s, &f[(i - STAGE) % FLIGHTS]);
+    stage_sketch(&f[(i - 2 * STAGE) % FLIGHTS]);
+    stage_bin(&f[(i - 3 * STAGE) % FLIGHTS]);
+    const struct flight *const last = &f[(i - 4 * STAGE) % FLIGHTS];
+    if (last->rec)
+        book(s, last->rec, last->entry);
 }
 
 /*
@@ -274,40 +307,17 @@ static size_t drain_ring(struct wr_shard *s, struct wr_ring *ring)
     struct wr_reader r;
     if (!wr_reader_begin(&r, ring))
         return 0;
-    struct flight f[FLIGHTS];
-    size_t read = 0;   /* records taken from the ring */
-    size_t booked = 0; /* of those, through the last stage */
-    bool more = true;
-    /* Stage k works on the record k * STAGE behind the newest. */
-    for (size_t i = 0; more || booked < read; i++) {
-        if (more) {
-            struct wr_record *const rec = wr_reader_next(&r);
-            more = rec != NULL;
-            if (rec) {
-                f[i % FLIGHTS] = (struct flight){.rec = rec};
-                WR_PREFETCH(&s->table.buckets[rec->hash & s->table.mask]);
-                read++;
-            }
-        }
-        if (i >= STAGE && i - STAGE < read)
-            stage_entry(s, &f[(i - STAGE) % FLIGHTS]);
-        if (i >= 2 * STAGE && i - 2 * STAGE < read)
-            WR_PREFETCH_W(sketch_of(&f[(i - 2 * STAGE) % FLIGHTS]));
-        if (i >= 3 * STAGE && i - 3 * STAGE < read) {
-            const struct flight *const g = &f[(i - 3 * STAGE) % FLIGHTS];
-            const struct weir_sketch *const sk = sketch_of(g);
-            if (sk)
-                wr_sketch_prefetch_ns(sk, g->rec->duration_ns);
-        }
-        if (i >= 4 * STAGE && i - 4 * STAGE < read) {
-            const struct flight *const g = &f[(i - 4 * STAGE) % FLIGHTS];
-            book(s, g->rec, g->entry);
-            booked++;
-        }
+    struct flight f[FLIGHTS] = {{0}};
+    size_t i = 0;
+    for (struct wr_record *rec; (rec = wr_reader_next(&r)) != NULL; i++) {
+        WR_PREFETCH(&s->table.buckets[rec->hash & s->table.mask]);
+        turn(s, f, i, rec);
     }
+    for (size_t k = 0; k < STAGE * STAGES; k++)
+        turn(s, f, i + k, NULL);
     wr_reader_end(&r);
     wr_table_bury(&s->table);
-    return read;
+    return i;
 }
 
 /* Spans that found no room in the inbox belong to the window that is current when that is seen. */

@@ -6,26 +6,41 @@
 
 typedef uint64_t wr_v16 __attribute__((vector_size(16)));
 
+/* wr_copy_ascii of more than 32 bytes. */
+static WR_NOINLINE uint64_t wr_copy_ascii_long(char *dst, const char *src, size_t len)
+{
+    wr_v16 last;
+    memcpy(&last, src + len - 16, 16);
+    wr_v16 seen = last;
+    for (size_t i = 0; i + 16 < len; i += 16) {
+        wr_v16 v;
+        memcpy(&v, src + i, 16);
+        memcpy(dst + i, &v, 16);
+        seen |= v;
+    }
+    memcpy(dst + len - 16, &last, 16);
+    return (seen[0] | seen[1]) & UINT64_C(0x8080808080808080);
+}
+
 /*
  * Copy len bytes and say whether any had its high bit set (0: all ASCII). dst has room for len.
  * Every length is covered by a few loads that overlap, so nothing is read or written outside the
- * strings and short lengths take no loop.
+ * strings and short lengths take no loop. Inlined, since a call costs as much as a short text.
  */
-static inline uint64_t wr_copy_ascii(char *dst, const char *src, size_t len)
+WR_INLINE uint64_t wr_copy_ascii(char *dst, const char *src, size_t len)
 {
     const uint64_t high = UINT64_C(0x8080808080808080);
-    if (len > 16) {
+    if (len > 32)
+        return wr_copy_ascii_long(dst, src, len);
+    if (len >= 16) {
+        wr_v16 first;
         wr_v16 last;
+        memcpy(&first, src, 16);
         memcpy(&last, src + len - 16, 16);
-        wr_v16 seen = last;
-        for (size_t i = 0; i + 16 < len; i += 16) {
-            wr_v16 v;
-            memcpy(&v, src + i, 16);
-            memcpy(dst + i, &v, 16);
-            seen |= v;
-        }
+        memcpy(dst, &first, 16);
         memcpy(dst + len - 16, &last, 16);
-        return (seen[0] | seen[1]) & high;
+        first |= last;
+        return (first[0] | first[1]) & high;
     }
     if (len >= 8) {
         uint64_t a;

@@ -100,6 +100,7 @@ WR_INLINE uint64_t read_weight(struct reader *r, uint8_t unit)
 }
 
 #define NOTE_MAX WR_LIST_SPAN
+#define NOTE_PAIRS (NOTE_MAX / 2) /* those of more bins are no shorter than a run of NOTE_MAX */
 
 /* What the first reading finds in the bins of one sign. Weights are in units of the form. */
 struct bins {
@@ -108,11 +109,11 @@ struct bins {
     bool pairs;
     struct sizes sizes;
     uint64_t weight;
-    uint64_t bits; /* of all weights */
-    /* Room for NOTE_MAX counts, where those that are read are written down: of a run from
-     * sizes.first on, of pairs those that are used. NULL: it is not wanted, or not enough. */
-    uint32_t *note;
-    uint16_t *places; /* and for how far above sizes.first those of pairs are */
+    uint64_t peak;
+    uint64_t bits;  /* of all weights */
+    uint32_t *note; /* room for NOTE_MAX numbers, where bins are written down: the counts of a run
+                       from sizes.first on; of pairs how far each is above that, and its count.
+                       NULL: it is not wanted, or not enough */
 };
 
 struct decoded {
@@ -133,6 +134,7 @@ struct decoded {
 WR_INLINE bool take_count(struct bins *b, uint64_t count)
 {
     b->bits |= count;
+    b->peak = count > b->peak ? count : b->peak;
     return !__builtin_add_overflow(b->weight, count, &b->weight);
 }
 
@@ -150,7 +152,7 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
         fits &= take_count(&t, count);
         sizes_add_next(&t.sizes, &empty_run, count);
         if (t.note)
-            t.note[k] = (uint32_t)count; /* what does not fit is seen by the bits */
+            t.note[k] = (uint32_t)count; /* what does not fit is seen by the peak */
     }
     sizes_end(&t.sizes);
     t.sizes.first = index;
@@ -160,72 +162,91 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
     *b = t;
 }
 
-/* Pairs behind the first as long as they are two bytes each, as most are, and written down: number
- * k and on; which one is next. *index is of the bin before. */
-static uint64_t scan_short_pairs(struct reader *r, struct bins *b, uint64_t k, int64_t *index)
+/* What scan_pairs keeps in registers. */
+struct pairs_walk {
+    const uint8_t *at;
+    uint64_t above; /* the first index */
+    uint64_t peak;
+    uint64_t bits;
+    uint64_t weight;
+};
+
+/*
+ * From the k-th on, pairs of a gap and a count of one byte each, which are the most of all; how
+ * many there are. Their weight cannot pass 64 bits unless it nearly had, which is the slow way's to
+ * see.
+ */
+WR_INLINE uint64_t short_pairs(struct pairs_walk *w, const uint8_t *end, uint64_t k, uint64_t n,
+                               uint32_t *note)
 {
-    const uint8_t *at = r->at;
-    const uint64_t from = k;
-    const uint64_t end =
-        (uint64_t)(r->end - at) / 2 < b->n - k ? k + (uint64_t)(r->end - at) / 2 : b->n;
-    uint64_t place = (uint64_t)(*index - b->sizes.first);
-    uint64_t weight = 0;
-    uint64_t bits = 0;
-    bool good = true;
-    for (; k < end && ((at[0] | at[1]) & 0x80) == 0; k++) {
-        place += 1u + at[0];
-        b->places[k] = (uint16_t)place; /* when it does not fit, the last one is too far */
-        b->note[k] = at[1];
-        weight += at[1];
-        bits |= at[1];
-        good &= at[1] != 0;
-        at += 2;
+    struct pairs_walk t = *w;
+    const uint64_t room = (uint64_t)(end - t.at) / 2;
+    const uint64_t to = n - k < room ? n : k + room;
+    for (; k < to; k++, t.at += 2) {
+        const uint64_t gap = t.at[0];
+        const uint64_t count = t.at[1];
+        if (((gap | count) & 0x80) || !count)
+            break;
+        t.above += 1 + gap;
+        t.bits |= count;
+        t.weight += count;
+        if (note) {
+            note[2 * k] = (uint32_t)t.above;
+            note[2 * k + 1] = (uint32_t)count;
+        }
     }
-    r->at = at;
-    *index = b->sizes.first + (int64_t)place;
-    b->sizes.gaps += k - from;
-    b->sizes.counts += k - from;
-    b->bits |= bits;
-    if (!good || __builtin_add_overflow(b->weight, weight, &b->weight))
-        refuse(r, WEIR_EFORMAT);
+    *w = t;
     return k;
 }
 
 /* Bins that are not empty, each so many after the one before; none above most. */
-static void scan_pairs(struct reader *r, struct bins *b, int32_t first, int32_t most)
+static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t most)
 {
-    int64_t index = first;
-    uint64_t k = 0;
-    b->sizes.first = first;
-    if (b->n > NOTE_MAX)
-        b->note = NULL;
-    while (!r->err) {
+    const uint64_t highest = (uint64_t)((int64_t)most - index);
+    struct pairs_walk w = {.at = r->at};
+    struct bins t = *b;
+    uint64_t gap = 0;
+    if (t.n > NOTE_PAIRS)
+        t.note = NULL;
+    for (uint64_t k = 0; k < t.n && !r->err;) {
+        r->at = w.at;
+        if (k)
+            gap = read_varint(r) + 1;
         const uint64_t count = read_varint(r);
-        if (!count || !take_count(b, count))
+        if (gap > highest || !count || __builtin_add_overflow(w.weight, count, &w.weight))
             refuse(r, WEIR_EFORMAT);
-        b->sizes.counts += varint_bytes(count);
-        if (b->note) {
-            b->note[k] = (uint32_t)count; /* what does not fit is seen by the bits */
-            b->places[k] = (uint16_t)(index - first);
+        w.at = r->at;
+        w.above += gap;
+        w.bits |= count;
+        w.peak = count > w.peak ? count : w.peak;
+        t.sizes.gaps += k ? varint_bytes(gap - 1) : 0;
+        t.sizes.counts += varint_bytes(count);
+        if (t.note) {
+            t.note[2 * k] = (uint32_t)w.above;
+            t.note[2 * k + 1] = (uint32_t)count; /* what does not fit is seen by the peak */
         }
         k++;
-        if (b->note)
-            k = scan_short_pairs(r, b, k, &index);
-        if (index > most)
-            refuse(r, WEIR_EFORMAT);
-        if (k == b->n || r->err)
-            break;
-        const uint64_t gap = read_varint(r);
-        if (gap >= (uint64_t)(most - index))
-            refuse(r, WEIR_EFORMAT);
-        else
-            index += 1 + (int64_t)gap;
-        b->sizes.gaps += varint_bytes(gap);
+        if (w.weight > UINT64_MAX / 2 || w.above > highest)
+            continue; /* so that what follows cannot wrap */
+        const uint64_t next = short_pairs(&w, r->end, k, t.n, t.note);
+        t.sizes.gaps += next - k;
+        t.sizes.counts += next - k;
+        k = next;
     }
-    b->sizes.used = (uint32_t)b->n;
-    b->sizes.last = (int32_t)index;
-    if (index - first >= NOTE_MAX)
-        b->note = NULL;
+    if (!r->err && w.above > highest)
+        refuse(r, WEIR_EFORMAT);
+    if (r->err)
+        return;
+    r->at = w.at;
+    if (w.above >= NOTE_MAX)
+        t.note = NULL;
+    t.peak = w.bits & ~UINT64_C(0x7f) ? w.peak : w.bits; /* enough to choose a width by */
+    t.bits = w.bits;
+    t.weight = w.weight;
+    t.sizes.used = (uint32_t)t.n;
+    t.sizes.first = index;
+    t.sizes.last = (int32_t)(index + (int64_t)w.above);
+    *b = t;
 }
 
 /* The least and the greatest index that a bin may have. */
@@ -245,8 +266,7 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
     int32_t most;
     limits_of(d, &least, &most);
     const uint64_t first = read_varint(r);
-    struct bins b = {
-        .pairs = pairs, .n = read_varint(r), .note = bins->note, .places = bins->places};
+    struct bins b = {.pairs = pairs, .n = read_varint(r), .note = bins->note};
     if (!r->err && r->at == r->end)
         refuse(r, WEIR_ETRUNCATED);
     if (r->err)
@@ -265,7 +285,7 @@ static void scan_bins(struct reader *r, const struct decoded *d, bool pairs, str
         return;
     if (b.weight > UINT64_MAX >> d->unit || pairs != (pairs_bytes(&b.sizes) < run_bytes(&b.sizes)))
         refuse(r, WEIR_EFORMAT);
-    if (b.bits > UINT32_MAX)
+    if (b.peak > UINT32_MAX)
         b.note = NULL;
     *bins = b;
 }
@@ -276,7 +296,7 @@ static int load_bins(const struct wr_kind *kind, struct wr_store *st, const stru
 {
     struct reader r = {.at = b->at, .end = end};
     int32_t index = b->sizes.first;
-    int err = wr_store_reserve(st, kind, index, b->sizes.last, b->bits, unit);
+    int err = wr_store_reserve(st, kind, index, b->sizes.last, b->peak, unit);
     const bool covered = err == WEIR_OK && index >= st->base;
     for (uint64_t k = 0; k < b->n && err == WEIR_OK; k++) {
         if (k)
@@ -499,10 +519,9 @@ static int scan(struct reader *r, const struct weir_sketch *sk, struct decoded *
 struct noted {
     struct weir_sketch sketch;
     struct wr_rest rest;
-    uint32_t counts[NOTE_MAX];
-    uint16_t places[NOTE_MAX];
-    uint32_t bins[NOTE_MAX]; /* counters of any width, of pairs */
+    uint32_t counts[NOTE_MAX]; /* of struct bins, note */
     uint16_t list[WR_LIST_MAX];
+    _Alignas(8) uint8_t spread[NOTE_MAX * sizeof(uint32_t)]; /* pairs as counters */
 };
 
 /* The bits of struct weir_sketch, flags that more stands for. */
@@ -513,10 +532,11 @@ static uint8_t flags_of(const struct decoded *d)
                      (d->more & MORE_DERIVED ? WR_SK_DERIVED : 0));
 }
 
-static void append(struct noted *n, uint32_t at, uint64_t count)
+static size_t append(uint16_t *list, size_t n, uint32_t at, uint32_t count)
 {
     for (; count; count--)
-        n->list[n->sketch.cap++] = (uint16_t)at;
+        list[n++] = (uint16_t)at;
+    return n;
 }
 
 /* A few whole weights are a list. */
@@ -524,28 +544,30 @@ static void note_list(struct noted *n, const struct bins *b, size_t span)
 {
     n->sketch.bins = (uint8_t *)n->list;
     n->sketch.flags |= WR_SK_LIST;
-    for (size_t k = 0; k < b->n && b->pairs; k++)
-        append(n, n->places[k], n->counts[k]);
-    for (size_t i = 0; i < span && !b->pairs; i++)
-        append(n, (uint32_t)i, n->counts[i]);
+    size_t cap = 0;
+    if (b->pairs)
+        for (size_t k = 0; k < b->n; k++)
+            cap = append(n->list, cap, n->counts[2 * k], n->counts[2 * k + 1]);
+    else
+        for (size_t i = 0; i < span; i++)
+            cap = append(n->list, cap, (uint32_t)i, n->counts[i]);
+    n->sketch.cap = (uint16_t)cap;
     WR_ASSERT(n->sketch.cap == b->weight);
 }
 
 /* Counters of the narrowest width; those of a run in their place. */
 static void note_counters(struct noted *n, const struct bins *b, size_t span)
 {
-    const uint8_t width = b->bits <= UINT8_MAX ? 0 : b->bits <= UINT16_MAX ? 1 : 2;
-    uint8_t *const bins = (uint8_t *)(b->pairs ? n->bins : n->counts);
+    const uint8_t width = b->peak <= UINT8_MAX ? 0 : b->peak <= UINT16_MAX ? 1 : 2;
+    uint8_t *const bins = b->pairs ? n->spread : (uint8_t *)n->counts;
     n->sketch.bins = bins;
     n->sketch.cap = (uint16_t)span;
     n->sketch.size = wr_store_size((uint32_t)span << width);
     n->sketch.flags |= width;
     if (b->pairs) {
         memset(bins, 0, span << width);
-        for (size_t k = 0; k < b->n && width == 0; k++)
-            bins[n->places[k]] = (uint8_t)n->counts[k];
-        for (size_t k = 0; k < b->n && width != 0; k++)
-            wr_counter_put(bins, width, n->places[k], n->counts[k]);
+        for (size_t k = 0; k < b->n; k++)
+            wr_counter_put(bins, width, n->counts[2 * k], n->counts[2 * k + 1]);
         return;
     }
     for (size_t i = 0; i < span && width == 0; i++)
@@ -630,7 +652,6 @@ static int form_read(struct form *f, const struct weir_sketch *sk, const void *s
     struct reader r = {.at = src, .end = bytes ? (const uint8_t *)src + bytes : src};
     memset(&f->d, 0, sizeof f->d);
     f->d.pos.note = f->n.counts;
-    f->d.pos.places = f->n.places;
     f->end = r.end;
     return scan(&r, sk, &f->d);
 }

@@ -81,8 +81,19 @@ struct sizes {
     size_t gaps;   /* bytes of the distances */
 };
 
+WR_INLINE void sizes_add(struct sizes *s, int32_t index, uint64_t count)
+{
+    if (!s->used)
+        s->first = index;
+    else
+        s->gaps += varint_bytes((uint64_t)(index - s->last - 1));
+    s->counts += varint_bytes(count);
+    s->last = index;
+    s->used++;
+}
+
 /*
- * A run adds its bins to them in turn, empty ones too, without a branch on which are: that is
+ * The same for each bin of a run in turn, empty ones too, without a branch on which are: that is
  * what a run costs. The caller sets first and last, and neither is empty. A distance takes one
  * byte, and one more when it reaches 2^7, and 2^14.
  */

@@ -2,14 +2,14 @@
 /* key: see key.h. The order of the calls in wr_key_build is the order of the fields. */
 #include "stats/key_put.h"
 
-WR_NOINLINE size_t wr_key_put_slow(struct wr_key_writer *w, const char *text, size_t len,
-                                   size_t limit)
+WR_NOINLINE size_t wr_key_put_slow(struct wr_key_notes *notes, char *dst, const char *text,
+                                   size_t len, size_t limit)
 {
     bool bad;
     bool cut;
-    const size_t written = wr_text_repair(w->at + 2, text, len, limit, &bad, &cut);
-    w->notes->repaired += bad;
-    w->notes->truncated += cut;
+    const size_t written = wr_text_repair(dst, text, len, limit, &bad, &cut);
+    notes->repaired += bad;
+    notes->truncated += cut;
     return written;
 }
 
@@ -76,38 +76,32 @@ int wr_key_code(const struct weir_value *v, int (*parse)(const char *, size_t))
     return parse(digits, (size_t)(text + WR_NUMBER_MAX - digits));
 }
 
-void wr_key_put_http_status(struct wr_key_writer *w, const struct weir_span *span)
+WR_NOINLINE void wr_key_put_http_status_slow(struct wr_key_writer *w, enum wr_field field,
+                                             const struct weir_value *v)
 {
-    const struct weir_value *const v = wr_key_slot(span, WEIR_TAG_HTTP_STATUS);
-    if (!v)
-        return;
     const int code = wr_key_code(v, wr_text_http_status);
     if (code >= 0 && v->type == WEIR_VALUE_BYTES)
-        wr_key_put(w, WR_FIELD_HTTP_STATUS, v->v.ptr, v->len, 3); /* its text is its one spelling */
+        wr_key_put(w, field, v->v.ptr, v->len, 3); /* its text is its one spelling */
     else if (code >= 0)
-        wr_key_put_number(w, WR_FIELD_HTTP_STATUS, code);
+        wr_key_put_number(w, field, code);
     else
         w->notes->bad_status++;
 }
 
-static void put_grpc_status(struct wr_key_writer *w, const struct weir_span *span)
+static WR_NOINLINE void put_grpc_status(struct wr_key_writer *w, enum wr_field field,
+                                        const struct weir_value *v)
 {
-    const struct weir_value *const v = wr_key_slot(span, WEIR_TAG_GRPC_STATUS);
-    const int code = v ? wr_key_code(v, wr_text_grpc_status) : -1;
+    const int code = wr_key_code(v, wr_text_grpc_status);
     if (code >= 0)
-        wr_key_put_number(w, WR_FIELD_GRPC_STATUS, code);
+        wr_key_put_number(w, field, code);
 }
 
 static const char unnamed[] = "unnamed-";
 static const char service_word[] = "service";
 
-static void put_service(struct wr_key_writer *w, const struct weir_span *span,
-                        struct weir_bytes lang)
+/* Of a span that has none. */
+static WR_NOINLINE struct wr_key_writer put_unnamed(struct wr_key_writer w, struct weir_bytes lang)
 {
-    if (WR_LIKELY(span->service.len > 0)) {
-        wr_key_put_bytes(w, WR_FIELD_SERVICE, span->service, WR_SHORT_MAX);
-        return;
-    }
     char text[WR_SHORT_MAX];
     size_t n = sizeof unnamed - 1;
     memcpy(text, unnamed, n);
@@ -119,7 +113,8 @@ static void put_service(struct wr_key_writer *w, const struct weir_span *span,
         text[n++] = '-';
     }
     memcpy(text + n, service_word, sizeof service_word - 1);
-    wr_key_put(w, WR_FIELD_SERVICE, text, n + sizeof service_word - 1, WR_SHORT_MAX);
+    wr_key_put(&w, WR_FIELD_SERVICE, text, n + sizeof service_word - 1, WR_SHORT_MAX);
+    return w;
 }
 
 /* Contracts: span-stats §2: "synthetics" and what begins with it, by case. */
@@ -131,17 +126,18 @@ static bool is_synthetic(const struct weir_span *span)
            memcmp(v->v.ptr, word, sizeof word - 1) == 0;
 }
 
-static void put_peer(struct wr_key_writer *w, enum wr_field field, const struct weir_value *v)
+WR_INLINE void put_peer(struct wr_key_writer *w, enum wr_field field, const struct weir_value *v)
 {
     static const char blocked[] = "blocked-ip-address"; /* contracts: wire §2.9 */
-    if (v->type == WEIR_VALUE_BYTES && wr_text_is_ip(v->v.ptr, v->len))
+    if (v->type == WEIR_VALUE_BYTES && v->len && wr_text_may_be_ip(v->v.ptr[0]) &&
+        wr_text_is_ip(v->v.ptr, v->len))
         wr_key_put(w, field, blocked, sizeof blocked - 1, WR_TAG_MAX);
     else
         wr_key_put_value(w, field, v, WR_TAG_MAX);
 }
 
-static void put_added(struct wr_key_writer *w, const struct wr_schema *schema,
-                      const struct weir_span *span)
+WR_INLINE void put_added(struct wr_key_writer *w, const struct wr_schema *schema,
+                         const struct weir_span *span)
 {
     const bool outgoing = span->kind == WEIR_KIND_CLIENT || span->kind == WEIR_KIND_PRODUCER ||
                           span->kind == WEIR_KIND_CONSUMER;
@@ -158,6 +154,16 @@ static void put_added(struct wr_key_writer *w, const struct wr_schema *schema,
     }
 }
 
+/* What the URL says of the route; see wr_key_put_aside. */
+WR_INLINE bool put_endpoint(struct wr_key_writer *w, const struct wr_schema *schema,
+                            const struct weir_span *span)
+{
+    struct wr_key_writer aside = *w;
+    const bool is_put = wr_key_put_inferred(&aside, WR_FIELD_HTTP_ROUTE, schema, span);
+    *w = aside;
+    return is_put;
+}
+
 /* The first of the two that is not empty. */
 static struct weir_bytes either(struct weir_bytes a, struct weir_bytes b)
 {
@@ -171,7 +177,10 @@ size_t wr_key_build(const struct wr_schema *schema, const struct weir_span *span
     struct wr_key_writer w = {.at = dst + 8, .notes = notes};
     wr_key_put_slot(&w, WR_FIELD_ENV, span, WEIR_TAG_ENV, WR_TAG_MAX);
     const char *const service = w.at + 2;
-    put_service(&w, span, lang);
+    if (WR_LIKELY(span->service.len > 0))
+        wr_key_put_bytes(&w, WR_FIELD_SERVICE, span->service, WR_SHORT_MAX);
+    else
+        w = put_unnamed(w, lang);
     *ret_service = (struct weir_bytes){.ptr = service, .len = (size_t)(w.at - service)};
     wr_key_put_bytes(&w, WR_FIELD_OPERATION, span->name, WR_SHORT_MAX);
     wr_key_put_bytes(&w, WR_FIELD_RESOURCE, either(span->resource, span->name), WR_RESOURCE_MAX);
@@ -183,17 +192,18 @@ size_t wr_key_build(const struct wr_schema *schema, const struct weir_span *span
     if (span->present) {
         wr_key_put_http_status(&w, span);
         wr_key_put_slot(&w, WR_FIELD_HTTP_METHOD, span, WEIR_TAG_HTTP_METHOD, WR_TAG_MAX);
-        if (WR_LIKELY(!(span->present >> WEIR_TAG_HTTP_URL & 1)) ||
-            !wr_key_put_inferred(&w, WR_FIELD_HTTP_ROUTE, schema, span))
+        if (WR_LIKELY(!(span->present >> WEIR_TAG_HTTP_URL & 1)) || !put_endpoint(&w, schema, span))
             wr_key_put_slot(&w, WR_FIELD_HTTP_ROUTE, span, WEIR_TAG_HTTP_ROUTE, WR_RESOURCE_MAX);
-        put_grpc_status(&w, span);
+        if (WR_UNLIKELY(span->present >> WEIR_TAG_GRPC_STATUS & 1))
+            wr_key_put_aside(&w, WR_FIELD_GRPC_STATUS, &span->slots[WEIR_TAG_GRPC_STATUS],
+                             put_grpc_status);
         if (is_synthetic(span))
             wr_key_put(&w, WR_FIELD_SYNTHETIC, "true", 4, 4);
         if (span->kind == WEIR_KIND_NONE || span->kind == WEIR_KIND_INTERNAL)
             wr_key_put_slot(&w, WR_FIELD_BASE_SERVICE, span, WEIR_TAG_BASE_SERVICE, WR_TAG_MAX);
         put_added(&w, schema, span);
     }
-    wr_store64le(dst, w.present);
+    wr_store64le(dst, wr_key_marked(schema, w.present));
     return (size_t)(w.at - dst);
 }
 
@@ -252,7 +262,7 @@ size_t wr_key_overflow(const struct wr_schema *schema, char *dst, size_t cap)
             continue;
         wr_key_put(&w, (enum wr_field)i, blocked, sizeof blocked - 1, WR_TAG_MAX);
     }
-    wr_store64le(dst, w.present);
+    wr_store64le(dst, wr_key_marked(schema, w.present));
     return (size_t)(w.at - dst);
 }
 

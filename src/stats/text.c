@@ -213,8 +213,7 @@ static bool is_ipv6(const char *text, size_t len)
 
 bool wr_text_is_ip(const char *text, size_t len)
 {
-    /* Host names mostly begin with what no address begins with. */
-    if (len == 0 || len > 64 || !(is_hex(text[0]) || text[0] == ':' || text[0] == '['))
+    if (len == 0 || len > 64 || !wr_text_may_be_ip(text[0]))
         return false;
     const size_t v4 = ipv4_length(text, len);
     if (v4 > 0)

@@ -29,6 +29,13 @@ int wr_text_http_status(const char *text, size_t len);
 /* 0..16 from a number or a name, "StatusCode." before it, any case, with or without "_"; else -1
  * (contracts: wire §2.9; names and numbers of gRPC's status codes). */
 int wr_text_grpc_status(const char *text, size_t len);
+/* Does an address begin with it? Host names mostly begin with what none does. */
+static inline bool wr_text_may_be_ip(char c)
+{
+    const unsigned letter = ((unsigned char)c | 0x20u) - 'a';
+    const unsigned digit = (unsigned char)c - (unsigned)'0'; /* or the colon, which is next */
+    return digit <= 10 || letter < 6 || c == '[';
+}
 /* An IPv4 or IPv6 address, alone, in brackets, or with a port behind it. */
 bool wr_text_is_ip(const char *text, size_t len);
 #endif

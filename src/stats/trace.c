@@ -76,7 +76,13 @@ static bool is_parent(const struct wr_traced *t, const struct wr_traced *of)
     return t->span_id == of->parent_id && t->trace_id == of->trace_id;
 }
 
-static const struct wr_traced *parent_of(const struct weir_producer *p, const struct wr_traced *t)
+/* What was found for the span before: siblings come one after the other. */
+struct found {
+    const struct wr_traced *of; /* NULL: nothing was looked for */
+    const struct wr_traced *parent;
+};
+
+static const struct wr_traced *parent_find(const struct weir_producer *p, const struct wr_traced *t)
 {
     if (p->trace_count <= LINEAR_MAX) {
         for (size_t i = 0; i < p->trace_count; i++) {
@@ -95,12 +101,21 @@ static const struct wr_traced *parent_of(const struct weir_producer *p, const st
     return NULL;
 }
 
-static bool computed_top_level(const struct weir_producer *p, const struct wr_traced *t)
+static const struct wr_traced *parent_of(const struct weir_producer *p, const struct wr_traced *t,
+                                         struct found *last)
+{
+    if (!last->of || last->of->parent_id != t->parent_id || last->of->trace_id != t->trace_id)
+        *last = (struct found){.of = t, .parent = parent_find(p, t)};
+    return last->parent;
+}
+
+static bool computed_top_level(const struct weir_producer *p, const struct wr_traced *t,
+                               struct found *last)
 {
     /* A span that names itself as its parent is a root (contracts: wire §2.9). */
     if (t->parent_id == 0 || t->parent_id == t->span_id)
         return true;
-    const struct wr_traced *const parent = parent_of(p, t);
+    const struct wr_traced *const parent = parent_of(p, t, last);
     if (!parent)
         return p->stats->profile != WEIR_PROFILE_ALL;
     if (p->stats->profile == WEIR_PROFILE_CLIENT && parent->service_bytes == 0)
@@ -189,11 +204,12 @@ int wr_trace_settle(struct weir_producer *p)
     } else if (!flags_only && p->trace_count > 1) {
         count_duplicates(p);
     }
+    struct found last = {0};
     for (size_t i = 0; i < p->trace_count; i++) {
         const struct wr_traced *const t = &p->trace[i];
         struct wr_record *const rec = record_at(p, t);
         const bool top =
-            (t->marks & WR_MARK_TOP_LEVEL) || (!flags_only && computed_top_level(p, t));
+            (t->marks & WR_MARK_TOP_LEVEL) || (!flags_only && computed_top_level(p, t, &last));
         if (top)
             rec->flags |= WR_RECORD_TOP_LEVEL;
         if (rec->klass == WR_CLASS_COUNTED && !wr_is_eligible(p->stats->profile, t->marks, top))
