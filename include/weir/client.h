@@ -221,8 +221,8 @@ struct weir_client_opts {
     /* As weir_stats_start_opts.health, by the thread that weir_client_start has the engine start.
      */
     void (*stats_health)(void *ctx, const struct weir_stats_health *health);
-    /* Called by weir_client_add_trace: whether a span of a trace that is dropped as P0 is sent all
-     * the same. */
+    /* Called by weir_client_add_trace, and must not call the client: whether a span of a trace that
+     * is dropped as P0 is sent all the same. */
     bool (*keep_span)(void *ctx, const struct weir_trace_span *span);
     /* As weir_stats_start_opts.clock. */
     void (*clock)(void *clock_ctx, int64_t *ret_wall_ns, int64_t *ret_mono_ns);

@@ -3,9 +3,10 @@
 #include "fake.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,4 +190,88 @@ TEST(stop_does_not_wait_for_an_agent_that_never_answers)
     T_TRUE(ended.tv_sec - begun.tv_sec <= 4);
     weir_client_free(c);
     server_close(&s);
+}
+
+/* A server that keeps its connections, and counts them and the requests on each. */
+struct keeper {
+    int listener;
+    pthread_t thread;
+    pthread_t connections[4];
+    atomic_int count;
+    atomic_int requests[4];
+};
+
+struct kept {
+    struct keeper *keeper;
+    int number;
+    int fd;
+};
+
+static void *keep_connection(void *arg)
+{
+    struct kept k = *(struct kept *)arg;
+    char bytes[4096];
+    free(arg);
+    while (read(k.fd, bytes, sizeof bytes) > 0) {
+        atomic_fetch_add(&k.keeper->requests[k.number], 1);
+        (void)!write(k.fd, taken, sizeof taken - 1);
+    }
+    (void)close(k.fd);
+    return NULL;
+}
+
+static void *keep(void *arg)
+{
+    struct keeper *const s = arg;
+    int fd;
+    while ((fd = accept(s->listener, NULL, NULL)) >= 0) {
+        struct kept *const k = malloc(sizeof *k);
+        *k = (struct kept){.keeper = s, .number = atomic_fetch_add(&s->count, 1), .fd = fd};
+        (void)pthread_create(&s->connections[k->number], NULL, keep_connection, k);
+    }
+    return NULL;
+}
+
+static void ask(struct weir_client *c, int64_t now)
+{
+    weir_client_discover(c);
+    (void)weir_client_poll(c, now, now);
+}
+
+TEST(a_child_has_a_connection_of_its_own_and_the_parent_keeps_its_own)
+{
+    struct keeper s = {.listener = socket(AF_INET, SOCK_STREAM, 0)};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t n = sizeof a;
+    char url[64];
+    T_EQ_I64(bind(s.listener, (struct sockaddr *)&a, sizeof a), 0);
+    T_EQ_I64(getsockname(s.listener, (struct sockaddr *)&a, &n), 0);
+    T_EQ_I64(listen(s.listener, 4), 0);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(a.sin_port));
+    struct weir_client *const c = client_of(url, 5 * FAKE_S);
+    T_EQ_I64(pthread_create(&s.thread, NULL, keep, &s), 0);
+    ask(c, 1);
+    ask(c, 10 * FAKE_S);
+    T_EQ_I64(atomic_load(&s.count), 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct weir_client_health h;
+        ask(c, 20 * FAKE_S);
+        weir_client_get_health(c, &h);
+        weir_client_free(c);
+        _exit(h.info_taken == 1 ? 0 : 1);
+    }
+    int status;
+    T_TRUE(waitpid(child, &status, 0) == child);
+    T_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ask(c, 30 * FAKE_S);
+    T_EQ_I64(atomic_load(&s.count), 2);
+    T_EQ_I64(atomic_load(&s.requests[0]), 3);
+    T_EQ_I64(atomic_load(&s.requests[1]), 1);
+    weir_client_free(c);
+    (void)shutdown(s.listener, SHUT_RDWR);
+    T_EQ_I64(pthread_join(s.thread, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        T_EQ_I64(pthread_join(s.connections[i], NULL), 0);
+    (void)close(s.listener);
 }
