@@ -256,8 +256,10 @@ struct weir_batch *weir_stats_take_batch(struct weir_stats *stats)
 
 void weir_stats_seal_all(struct weir_stats *stats, int64_t wall_ns, int64_t mono_ns)
 {
-    if (wr_stats_owner_ready(stats))
-        wr_shard_seal_all(&stats->shard, wall_ns, mono_ns);
+    if (!wr_stats_owner_ready(stats))
+        return;
+    (void)weir_stats_poll(stats, wall_ns, mono_ns); /* what is done beside the shard's part */
+    wr_shard_seal_all(&stats->shard, wall_ns, mono_ns);
 }
 
 size_t weir_stats_snapshot(struct weir_stats *stats, struct weir_batch **batches, size_t cap)

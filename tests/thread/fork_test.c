@@ -235,3 +235,85 @@ TEST(a_childs_child_starts_clean_too)
     weir_producer_free(p);
     weir_stats_free(m.st);
 }
+
+/* ---- peer tags that were set before the fork, and in the child ---- */
+
+static int publish_tagged(struct weir_producer *p, const struct weir_tags *tags, const char *name,
+                          int64_t now)
+{
+    const struct weir_tag_match *const m = weir_tags_find(tags, name, strlen(name));
+    if (!m)
+        return WEIR_EINVAL;
+    struct weir_value slots[WEIR_TAG_SLOTS_MAX];
+    slots[m->slot] = (struct weir_value){.type = WEIR_VALUE_BYTES, .len = 5, .v = {.ptr = "child"}};
+    struct weir_span s = span_of("r");
+    s.kind = WEIR_KIND_CLIENT;
+    s.slots = slots;
+    s.present = UINT64_C(1) << m->slot;
+    const struct weir_source source = {.now_ns = now};
+    return weir_stats_publish(p, &source, &s, 1);
+}
+
+/* The one batch there is has the one label. */
+static int has_label(struct weir_stats *st, const char *name, int64_t now)
+{
+    weir_stats_seal_all(st, now, now - t0);
+    struct weir_batch *const b = weir_stats_take_batch(st);
+    struct weir_label l[WEIR_LABELS_MAX];
+    const size_t n = b ? weir_batch_get_labels(b, 0, l, WEIR_LABELS_MAX) : 0;
+    int found = 0;
+    for (size_t i = 0; i < n; i++)
+        found += l[i].name.len == strlen(name) && memcmp(l[i].name.ptr, name, l[i].name.len) == 0;
+    weir_batch_release(b);
+    return found == 1;
+}
+
+static int child_sets_peer_tags(struct weir_stats *st, struct weir_producer *p,
+                                const struct weir_tags *before)
+{
+    int64_t now = t0;
+    if (publish_tagged(p, before, "old", now) != WEIR_OK || !has_label(st, "old", now))
+        return 21;
+    for (int i = 0; i < 50; i++) { /* more than there is room for at once */
+        char name[16];
+        (void)snprintf(name, sizeof name, "tag%d", i);
+        const char *const names[] = {name};
+        if (weir_stats_set_peer_tags(st, names, 1) != WEIR_OK)
+            return 22;
+        if (publish_tagged(p, weir_producer_tags(p), name, now) != WEIR_OK ||
+            !has_label(st, name, now))
+            return 23;
+        for (int k = 0; k < 10; k++) { /* what is not touched leaves the table */
+            now += INT64_C(20) * 1000000000;
+            (void)publish(p, "child");
+            (void)has_label(st, "none", now);
+        }
+    }
+    weir_producer_free(p);
+    weir_stats_free(st);
+    return 0;
+}
+
+TEST(a_child_reads_by_the_peer_tags_of_before_and_sets_its_own)
+{
+    static const char *const names[] = {"old"};
+    const struct weir_stats_opts o = {.struct_size = sizeof o, .profile = WEIR_PROFILE_CLIENT};
+    struct weir_stats *st;
+    struct weir_producer *p;
+    T_OK(weir_stats_new(&o, &st));
+    T_OK(weir_producer_new(st, 0, WEIR_PRODUCER_OWNER, &p));
+    T_OK(weir_stats_set_peer_tags(st, names, 1));
+    const struct weir_tags *const before = weir_producer_tags(p);
+    const pid_t pid = fork();
+    T_TRUE(pid >= 0);
+    if (pid == 0)
+        _exit(child_sets_peer_tags(st, p, before));
+    int status = 0;
+    T_EQ_I64(waitpid(pid, &status, 0), pid);
+    T_TRUE(WIFEXITED(status));
+    T_EQ_I64(WEXITSTATUS(status), 0);
+    T_OK(publish_tagged(p, before, "old", t0));
+    T_TRUE(has_label(st, "old", t0));
+    weir_producer_free(p);
+    weir_stats_free(st);
+}
