@@ -26,7 +26,8 @@
 
 enum {
     CHUNK = 128,
-    RUN = 2048 /* counts that go to the sketch at once: the default limit of a sketch */
+    RUN = 2048, /* counts that go to the sketch at once: the default limit of a sketch */
+    PAD = 8     /* zeros behind the counts of a run */
 };
 
 /* Sketch */
@@ -255,7 +256,7 @@ struct store {
     size_t used_count;
     uint16_t *from;     /* the first bin's of counts, when it is small */
     uint16_t used[RUN]; /* places from there of those that are not 0 */
-    uint16_t counts[RUN + 4];
+    uint16_t counts[RUN + PAD];
 };
 
 /* Room for an entry but for its key: two tags, two lengths that are below 128, a double. */
@@ -266,24 +267,35 @@ static size_t key_bytes(int64_t index)
     return wr_codec_varint_bytes(wr_codec_zigzag(index));
 }
 
-#define ONES UINT64_C(0x0001000100010001)
-
-/* Of four bins, those that are used: a 1 in their lane. */
-static uint64_t used_of(const uint16_t *counts)
+#if defined(__x86_64__)
+/* How many of n counts are used, n a multiple of PAD and at most RUN. */
+static size_t count_used(const uint16_t *counts, size_t n)
 {
-    const uint64_t low = ONES * 0x7fff;
-    uint64_t word;
-    memcpy(&word, counts, sizeof word);
-    return (((word & low) + low) | word) >> 15 & ONES;
+    const __m128i zero = _mm_setzero_si128();
+    __m128i empty = zero; /* eight numbers of at most RUN / 8 */
+    for (size_t i = 0; i < n; i += 8) {
+        const __m128i eight = _mm_loadu_si128((const __m128i *)(const void *)(counts + i));
+        empty = _mm_sub_epi16(empty, _mm_cmpeq_epi16(eight, zero));
+    }
+    const __m128i four = _mm_madd_epi16(empty, _mm_set1_epi16(1));
+    const __m128i two = _mm_add_epi32(four, _mm_srli_si128(four, 8));
+    return n - (size_t)_mm_cvtsi128_si32(_mm_add_epi32(two, _mm_srli_si128(two, 4)));
 }
+#else
+static size_t count_used(const uint16_t *counts, size_t n)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++)
+        used += counts[i] != 0;
+    return used;
+}
+#endif
 
 /* So many bins are used that a run is shorter, keys of two bytes supposed. */
 static bool is_dense(const struct store *st)
 {
-    uint64_t used = 0; /* in four lanes, each far below 16 bits */
-    for (size_t i = 0; i < st->span; i += 4)
-        used += used_of(st->counts + i);
-    return (used * ONES >> 48) * (ENTRY_BYTES + 1) > st->run_bytes;
+    const size_t used = count_used(st->counts, (st->span + PAD - 1) / PAD * PAD);
+    return used * (ENTRY_BYTES + 1) > st->run_bytes;
 }
 
 /* Which of the counts are used, in order. */
@@ -393,7 +405,7 @@ static void measure(struct store *st, const struct weir_codec_opts *opts,
         return;
     st->small = st->span <= RUN && wr_bins_read_small(sk, sign, st->lo, st->span, st->counts);
     if (st->small)
-        memset(st->counts + st->span, 0, 4 * sizeof st->counts[0]);
+        memset(st->counts + st->span, 0, PAD * sizeof st->counts[0]);
     measure_run(st);
     if (opts->flags & WEIR_CODEC_ONE_BLOCK || (st->small && is_dense(st))) {
         st->keyed_bytes = SIZE_MAX;
