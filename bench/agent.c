@@ -98,9 +98,10 @@ static void ours_start(struct server *s, const char *program, const char *dir)
     char dd[] = "--receivers.datadog.listen-address=127.0.0.1:0";
     char socket_off[] = "--receivers.datadog.socket=";
     char otlp[] = "--receivers.otlp.http-listen-address=127.0.0.1:0";
+    char grpc[] = "--receivers.otlp.grpc-listen-address=";
     char web[] = "--web.listen-address=127.0.0.1:0";
     char quiet[] = "--log.level=warn";
-    char *argv[] = {name, verb, store, dd, socket_off, otlp, web, quiet, NULL};
+    char *argv[] = {name, verb, store, dd, socket_off, otlp, grpc, web, quiet, NULL};
     s->pid = bench_spawn(program, argv, AGENT_CPU, &s->out);
     read_ports(s);
 }

@@ -18,7 +18,19 @@
 
 static void usage(const char *name, const char *about)
 {
-    printf("usage: bench_%s [--json] [--rounds N]\n\n%s\n", name, about);
+    printf("usage: bench_%s [--json] [--rounds N] [--seconds N]\n\n%s\n", name, about);
+}
+
+/* The number of an option, or the end of the program. */
+static int number_of(const char *name, const char *option, const char *text, int most)
+{
+    char *end;
+    const long n = strtol(text, &end, 10);
+    if (*end || n < 1 || n > most) {
+        fprintf(stderr, "bench_%s: %s takes 1 to %d\n", name, option, most);
+        exit(2);
+    }
+    return (int)n;
 }
 
 void bench_begin(struct bench *b, const char *name, const char *about, int argc, char **argv)
@@ -28,13 +40,10 @@ void bench_begin(struct bench *b, const char *name, const char *about, int argc,
         if (strcmp(argv[i], "--json") == 0) {
             b->json = true;
         } else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) {
-            char *end;
-            const long n = strtol(argv[++i], &end, 10);
-            if (*end || n < 1 || n > 1000) {
-                fprintf(stderr, "bench_%s: --rounds takes 1 to 1000\n", name);
-                exit(2);
-            }
-            b->rounds = (int)n;
+            b->rounds = number_of(name, "--rounds", argv[++i], 1000);
+            b->rounds_given = true;
+        } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
+            b->seconds = number_of(name, "--seconds", argv[++i], 3600);
         } else if (strcmp(argv[i], "--help") == 0) {
             usage(name, about);
             exit(0);
@@ -78,23 +87,102 @@ double bench_median(const double *values, size_t count)
 static void json_peer(const struct bench_peer *peer, double peer_value, double ratio)
 {
     if (!peer)
-        printf("\"peer\":null,\"peer_value\":null,\"ratio\":null}\n");
+        printf("\"peer\":null,\"peer_value\":null,\"ratio\":null");
     else if (peer->why[0])
-        printf("\"peer\":\"%s\",\"peer_value\":null,\"ratio\":null,\"why\":\"%s\"}\n", peer->name,
+        printf("\"peer\":\"%s\",\"peer_value\":null,\"ratio\":null,\"why\":\"%s\"", peer->name,
                peer->why);
     else
-        printf("\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g}\n", peer->name, peer_value,
-               ratio);
+        printf("\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer->name, peer_value, ratio);
+    if (peer && peer->note)
+        printf(",\"note\":\"%s\"", peer->note);
 }
 
 static void table_peer(const struct bench_peer *peer, double ratio, const struct spread *s)
 {
     if (!peer)
-        printf("\n");
+        printf(" %61s", "");
     else if (peer->why[0])
-        printf(" %-21s (%s)\n", peer->name, peer->why);
+        printf(" %-21s (%s)", peer->name, peer->why);
     else
-        printf(" %-21s %6.4g %10.6g %10.6g %10.6g\n", peer->name, ratio, s->median, s->min, s->max);
+        printf(" %-21s %6.4g %10.6g %10.6g %10.6g", peer->name, ratio, s->median, s->min, s->max);
+    if (peer && peer->note)
+        printf("  (%s)", peer->note);
+}
+
+/*
+ * A line of goals.tsv: bench, case, mapping, metric, peer, form, goal; "-" where there is no
+ * mapping or no peer. The form says what the goal bounds.
+ */
+enum goal_form { GOAL_NONE = 0, GOAL_RATIO, GOAL_LEAST, GOAL_MOST };
+
+struct goal {
+    enum goal_form form;
+    double bound;
+};
+
+static bool goal_is_of(char **fields, const char *const *row)
+{
+    for (size_t i = 0; i < 5; i++) {
+        if (strcmp(fields[i], "*") != 0 && strcmp(fields[i], row[i] ? row[i] : "-") != 0)
+            return false;
+    }
+    return true;
+}
+
+static enum goal_form form_of(const char *text)
+{
+    if (strcmp(text, "ratio") == 0)
+        return GOAL_RATIO;
+    if (strcmp(text, "least") == 0)
+        return GOAL_LEAST;
+    return strcmp(text, "most") == 0 ? GOAL_MOST : GOAL_NONE;
+}
+
+/* row: bench, case, mapping, metric, peer. A bench reports some hundred rows: no need to keep it.
+ */
+static struct goal find_goal(const char *const *row)
+{
+    struct goal g = {GOAL_NONE, 0};
+    FILE *const f = fopen(BENCH_GOALS, "re");
+    char line[256];
+    bool listed = !f;
+    while (f && g.form == GOAL_NONE && fgets(line, sizeof line, f)) {
+        char *fields[7];
+        size_t n = 0;
+        char *rest = NULL;
+        for (char *at = strtok_r(line, "\t\n", &rest); at && n < 7;
+             at = strtok_r(NULL, "\t\n", &rest))
+            fields[n++] = at;
+        if (n != 7 || fields[0][0] == '#')
+            continue;
+        listed |= strcmp(fields[0], row[0]) == 0 && strcmp(fields[1], row[1]) == 0;
+        if (goal_is_of(fields, row))
+            g = (struct goal){form_of(fields[5]), strtod(fields[6], NULL)};
+    }
+    if (f)
+        (void)fclose(f);
+    if (!listed)
+        fprintf(stderr, "bench: %s %s is not in goals.tsv\n", row[0], row[1]);
+    return g;
+}
+
+static void print_goal(const struct bench *b, const struct goal *g, double value, double ratio)
+{
+    static const char *const names[] = {
+        [GOAL_NONE] = "", [GOAL_RATIO] = "ratio >=", [GOAL_LEAST] = ">=", [GOAL_MOST] = "<="};
+    if (g->form == GOAL_NONE)
+        return;
+    const bool known = g->form != GOAL_RATIO || ratio > 0;
+    const bool met = g->form == GOAL_MOST ? value <= g->bound
+                                          : (g->form == GOAL_RATIO ? ratio : value) >= g->bound;
+    if (b->json) {
+        printf(",\"goal\":%g", g->bound);
+        if (known)
+            printf(",\"met\":%s", met ? "true" : "false");
+    } else {
+        printf("  goal %s %g%s", names[g->form], g->bound,
+               known ? (met ? ": met" : ": NOT MET") : "");
+    }
 }
 
 void bench_report_peer(const struct bench *b, const char *c, const char *metric, const char *unit,
@@ -104,7 +192,7 @@ void bench_report_peer(const struct bench *b, const char *c, const char *metric,
     const struct spread ours = spread_of(values, count);
     struct spread theirs = {0};
     double ratio = 0;
-    if (peer && !peer->why[0]) {
+    if (peer && !peer->why[0] && peer->count > 0) {
         theirs = spread_of(peer->values, peer->count);
         ratio = better == BENCH_LOWER ? theirs.median / ours.median : ours.median / theirs.median;
     }
@@ -122,6 +210,10 @@ void bench_report_peer(const struct bench *b, const char *c, const char *metric,
                ours.min, ours.max, unit);
         table_peer(peer, ratio, &theirs);
     }
+    const char *const row[] = {b->name, c, b->mapping, metric, peer ? peer->name : NULL};
+    const struct goal goal = find_goal(row);
+    print_goal(b, &goal, ours.median, ratio);
+    printf(b->json ? "}\n" : "\n");
     (void)fflush(stdout);
 }
 
@@ -248,13 +340,20 @@ void bench_peer_run(struct bench_peer *p, char **argv, const char *key)
     (void)fclose(out);
     int status = -1;
     (void)waitpid(pid, &status, 0);
-    const double value = bench_json_number(line, key);
-    if (status != 0 || value < 0) {
+    const double value = status == 0 ? bench_json_number(line, key) : -1;
+    if (value < 0)
         fprintf(stderr, "bench: the peer %s failed\n", p->name);
-        (void)snprintf(p->why, sizeof p->why, "it failed");
+    bench_peer_add(p, value);
+}
+
+void bench_peer_add(struct bench_peer *p, double value)
+{
+    if (p->why[0])
         return;
-    }
-    p->values[p->count++] = value;
+    if (value < 0)
+        (void)snprintf(p->why, sizeof p->why, "it failed");
+    else if (p->count < sizeof p->values / sizeof *p->values)
+        p->values[p->count++] = value;
 }
 
 void bench_answerer_start(struct bench_answerer *a, const char *program, char **argv)
@@ -279,6 +378,15 @@ bool bench_answerer_ask(struct bench_answerer *a, const char *question)
     fprintf(stderr, "bench: the peer %s failed at %s\n", a->program, question);
     (void)snprintf(a->why, sizeof a->why, "it failed");
     return false;
+}
+
+void bench_peer_ask(struct bench_peer *p, struct bench_answerer *a, const char *question,
+                    const char *key)
+{
+    if (bench_answerer_ask(a, question))
+        bench_peer_add(p, bench_json_number(a->answer, key));
+    else if (!p->why[0])
+        memcpy(p->why, a->why, sizeof p->why);
 }
 
 void bench_answerer_stop(struct bench_answerer *a)
@@ -311,6 +419,15 @@ int64_t bench_thread_cpu_ns(void)
 void bench_pin(int cpu)
 {
     pin_to(cpu);
+}
+
+void bench_pin_to_first(int cores)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < cores; i++)
+        CPU_SET((size_t)i, &set);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 static void *heap_fn(void *ctx, void *ptr, size_t old_size, size_t new_size)

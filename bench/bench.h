@@ -6,8 +6,10 @@
  * medians; with --json a line an object:
  *   {"bench","case","metric","value","unit","peer","peer_value","ratio"}
  * peer fields null where there is none; ratio above 1 is ahead of the peer. Where a peer could not
- * run, its value and the ratio are null and a member "why" follows. A bench that runs a case with
- * several mappings names the one in a member "mapping" behind "case".
+ * run, its value and the ratio are null and a member "why" follows; where it does less than
+ * ours, a member "note" says what is missing. A bench that runs a case with
+ * several mappings names the one in a member "mapping" behind "case". A row for which goals.tsv has
+ * a goal ends with the members "goal" and, where it can be told, "met".
  *
  * A peer is a program that bench/peers/build.sh made. What runs once a round prints one JSON line;
  * what serves takes a port, and at SIGTERM may print one; what answers reads the name of a case a
@@ -26,10 +28,12 @@ struct bench {
     const char *name;
     const char *mapping; /* of what is reported next; NULL: there are none */
     bool json;
+    bool rounds_given;
     int rounds;
+    int seconds; /* a round, of benches that run for a time; 0: as the bench likes */
 };
 
-/* Reads --json, --rounds N, --help; exits on anything else. */
+/* Reads --json, --rounds N, --seconds N, --help; exits on anything else. */
 void bench_begin(struct bench *b, const char *name, const char *about, int argc, char **argv);
 /* values of all rounds; the median is reported, the spread beside it in the table. */
 void bench_report(const struct bench *b, const char *c, const char *metric, const char *unit,
@@ -38,6 +42,8 @@ void bench_report(const struct bench *b, const char *c, const char *metric, cons
 /* A program that does the same work, and what it said of it, a value a round. */
 struct bench_peer {
     const char *name;
+    const char
+        *note; /* what it leaves out that ours does, printed beside its ratio; NULL: nothing */
     char program[256];
     char why[96]; /* why there are no values; empty: it runs */
     size_t count;
@@ -50,6 +56,9 @@ void bench_peer_init(struct bench_peer *p, const char *name, const char *program
  * output. A peer that fails says so on stderr, gets a why, and is not run again.
  */
 void bench_peer_run(struct bench_peer *p, char **argv, const char *key);
+
+/* Keep a value of a round that somebody else asked for; below 0: it failed. */
+void bench_peer_add(struct bench_peer *p, double value);
 
 /* A peer that answers: one process for the whole bench, so it warms up once. */
 struct bench_answerer {
@@ -67,6 +76,10 @@ void bench_answerer_start(struct bench_answerer *a, const char *program, char **
  * on stderr, gets a why, and is not asked again.
  */
 bool bench_answerer_ask(struct bench_answerer *a, const char *question);
+/* Asks it and keeps the number behind "key": in its answer; where there is none the peer has its
+ * why. */
+void bench_peer_ask(struct bench_peer *p, struct bench_answerer *a, const char *question,
+                    const char *key);
 /* Closes its input and waits for its end. */
 void bench_answerer_stop(struct bench_answerer *a);
 /* Where peers are built, and may be given files. */
@@ -82,7 +95,8 @@ double bench_median(const double *values, size_t count); /* at most 1000 */
 
 int64_t bench_now_ns(void);
 int64_t bench_thread_cpu_ns(void);
-void bench_pin(int cpu); /* this thread; on a machine with fewer cores: nothing */
+void bench_pin(int cpu);            /* this thread; on a machine with fewer cores: nothing */
+void bench_pin_to_first(int cores); /* this thread and what it starts, programs included */
 
 /*
  * Start a program on a core (-1: where this thread may run) with its output in *ret_out. Its own

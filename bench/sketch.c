@@ -62,29 +62,35 @@ static struct peer {
     const char *program;
     const char *kind;    /* its first argument; NULL: it has none */
     const char *mapping; /* the only one it stands beside; NULL: all */
+    const char *note;    /* what it does not do that ours does; NULL: nothing */
     uint32_t can;        /* a bit a question */
     struct bench_answerer a;
     struct bench_peer answers[ASK_COUNT];
 } peers[] = {
     {.name = "hdr_c",
      .program = "hdr_c",
+     .note = "no sum",
      .can =
          CAN(HOT) | CAN_MANY | CAN(MERGE) | CAN_QUANTILES | CAN(CLEAR) | CAN_COMPACT | CAN(BYTES)},
     {.name = "sketches_go",
      .program = "sketches_go",
+     .note = "sum, min, max of its bins",
      .kind = "paginated",
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN_ONE},
     {.name = "sketches_go_dense",
      .program = "sketches_go",
+     .note = "sum, min, max of its bins",
      .kind = "dense",
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN_ONE},
     {.name = "sketches_go_s6",
      .program = "sketches_go",
+     .note = "sum, min, max of its bins",
      .kind = "paginated_s6",
      .mapping = "base2",
      .can = CAN_ONE},
     {.name = "expohisto",
      .program = "sketches_go",
+     .note = "coarser: 2.2 to 4.3 %",
      .kind = "expohisto_160",
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN(MERGE) | CAN(CLEAR) | CAN(BYTES)},
     {.name = "expohisto_1024",
@@ -98,23 +104,28 @@ static struct peer {
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN(MERGE) | CAN_QUANTILES | CAN_COMPACT | CAN(BYTES)},
     {.name = "libdd_ddsketch",
      .program = "sketches_rust",
+     .note = "no sum, min, max",
      .kind = "libdd",
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN(PROTO) | CAN(BYTES)},
     {.name = "tdigest",
      .program = "sketches_rust",
+     .note = "bound on ranks",
      .kind = "tdigest",
      .can = CAN(HOT) | CAN_MANY | CAN(MERGE) | CAN_QUANTILES | CAN(BYTES)},
     {.name = "kll",
      .program = "sketches_rust",
+     .note = "no sum; bound on ranks",
      .kind = "kll",
      .can =
          CAN(HOT) | CAN_MANY | CAN(MERGE) | CAN_QUANTILES | CAN(CLEAR) | CAN_COMPACT | CAN(BYTES)},
     {.name = "sketches_java",
      .program = "sketches_java",
+     .note = "sum, min, max of its bins",
      .kind = "log",
      .can = CAN(HOT) | CAN_MANY | CAN(1M) | CAN_ONE},
     {.name = "sketches_java_bitwise",
      .program = "sketches_java",
+     .note = "sum, min, max of its bins",
      .kind = "bitwise",
      .can = CAN(HOT) | CAN(30K) | CAN(MERGE) | CAN(BYTES)},
 };
@@ -201,6 +212,7 @@ static void peer_start(struct run *r, struct peer *p)
     bench_answerer_start(&p->a, p->program, argv);
     for (size_t i = 0; i < ASK_COUNT; i++) {
         p->answers[i].name = p->name;
+        p->answers[i].note = p->note;
         (void)snprintf(p->answers[i].why, sizeof p->answers[i].why, "%s", p->a.why);
     }
 }
@@ -364,7 +376,7 @@ static void run_1m(struct run *r)
 static void report_size(struct run *r, const char *name, const char *metric, size_t mapping,
                         double ours, const struct peer *p, const char *key)
 {
-    struct bench_peer beside = {.name = p->name, .count = 1};
+    struct bench_peer beside = {.name = p->name, .note = p->note, .count = 1};
     (void)snprintf(beside.why, sizeof beside.why, "%s", p->a.why);
     beside.values[0] = bench_json_number(p->a.answer, key);
     if (!stands_beside(p, ASK_BYTES, mapping) ||

@@ -1,8 +1,12 @@
-# What is installed: headers, both libraries, weir.pc, the CMake package weir, man pages. The program's
+# What is installed: headers, the libraries, their .pc files, the CMake package weir, man pages. The program's
 # rule is in agent/CMakeLists.txt. No path of the build machine ends up in any of it.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+set(without_client)
+if(NOT WEIR_CLIENT)
+  set(without_client PATTERN "client.h" EXCLUDE)
+endif()
+install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" ${without_client})
 install(TARGETS weir_static weir_shared EXPORT weirTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -10,6 +14,14 @@ install(TARGETS weir_static weir_shared EXPORT weirTargets
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${package_dir})
+# libweir-client is a component, for who wants it must have libcurl.
+if(WEIR_CLIENT)
+  install(TARGETS weir_client_static weir_client_shared EXPORT weirClientTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT weirClientTargets NAMESPACE weir:: DESTINATION ${package_dir})
+endif()
 configure_package_config_file(cmake/weirConfig.cmake.in ${PROJECT_BINARY_DIR}/weirConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor version may break the ABI.
@@ -21,8 +33,14 @@ install(FILES ${PROJECT_BINARY_DIR}/weirConfig.cmake ${PROJECT_BINARY_DIR}/weirC
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir}
   OUTPUT_VARIABLE PC_PREFIX_FROM_PC)
-configure_file(cmake/weir.pc.in ${PROJECT_BINARY_DIR}/weir.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${pkgconfig_dir})
+set(pc_files weir)
+if(WEIR_CLIENT)
+  list(APPEND pc_files weir-client)
+endif()
+foreach(name ${pc_files})
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkgconfig_dir})
+endforeach()
 
 file(GLOB man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.[1-9])
 foreach(page ${man_pages})

@@ -6,9 +6,9 @@ set -eu
 cd "${1:-$(dirname "$0")/..}"
 # shellcheck disable=SC2046 # a list of words
 awk '
-    function module_of(path, n, part) { # src/wire/x.c -> wire, agent/net/x.c -> agent/net, agent/x.c -> agent
+    function module_of(path, n, part) { # src/wire/x.c -> wire, client/x.c -> client, agent/net/x.c -> agent/net, agent/x.c -> agent
         n = split(path, part, "/")
-        return part[1] == "src" ? part[2] : n > 2 ? "agent/" part[2] : "agent"
+        return part[1] == "src" ? part[2] : part[1] == "client" ? "client" : n > 2 ? "agent/" part[2] : "agent"
     }
     function fail(text) { print "layers: " text > "/dev/stderr"; bad = 1 }
     BEGIN {
@@ -31,4 +31,4 @@ awk '
         to = from ~ /^agent/ && ("agent/" part[1]) in known ? "agent/" part[1] : part[1]
         if (to != from && !((from, to) in edge)) fail(FILENAME ":" FNR ": " from " may not include " quoted[2])
     }
-    END { if (bad) exit 1; print "layers: " edges " includes, all along the edges" }' $(find src agent -name '*.[ch]' | LC_ALL=C sort)
+    END { if (bad) exit 1; print "layers: " edges " includes, all along the edges" }' $(find src client agent -name '*.[ch]' 2>/dev/null | LC_ALL=C sort)

@@ -56,6 +56,20 @@ def cells(bounds: list[int], cell_bits: int) -> list[int]:
     return out
 
 
+def steps(bounds: list[int], scale: int) -> list[int]:
+    """The same in steps of 1/n octave, for all the bits of a double: what to add so that those above
+    the lowest 52 - scale are the bin, and the octave n times as much."""
+    low = FRACTION_BITS - scale
+    out = []
+    for c, cell in enumerate(cells(bounds, scale + 1)):
+        step = c >> 1
+        carry = cell & ((1 << FRACTION_BITS) - 1)
+        if carry:  # the bound was 2^52 - 1 - carry
+            carry = ((step + 1) << low) - ((1 << FRACTION_BITS) - carry)
+        out.append((((cell >> FRACTION_BITS) - step) << low) + carry)
+    return out
+
+
 def table(name: str, kind: str, rows: list[str], per_line: int) -> None:
     print(f"const {kind} {name}[{len(rows)}] = {{")
     for i in range(0, len(rows), per_line):
@@ -105,6 +119,8 @@ def main() -> None:
         for grid, bounds in (("value", value), ("ns", ns)):
             rows = [f"0x{v:016x}" for v in cells(bounds, cell_bits)]
             table(f"wr_mapping_{name}{grid}_cells", "uint64_t", rows, 4)
+    rows = [f"0x{v:016x}" for v in steps(fractions(1, SCALES[""])[1], SCALES[""])]
+    table("wr_mapping_value_steps", "uint64_t", rows, 4)
     sub = 1 << SCALES[""]
     gamma = power(1, sub)
     print("/* 2 g^(k+1) / (g + 1) at scale 6, k = 0..63 */")

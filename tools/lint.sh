@@ -54,7 +54,7 @@ unchecked() { # TOOL FILE...
 
 check_tidy() {
     # shellcheck disable=SC2046,SC2016 # a list of words; expanded by the inner shell
-    unchecked tidy $(sources 'src/*.c' 'agent/*.c') | xargs -r -L 1 -P "$jobs" sh -c '
+    unchecked tidy $(sources 'src/*.c' 'client/*.c' 'agent/*.c') | xargs -r -L 1 -P "$jobs" sh -c '
         grep -q "/$0\"" build/clang/compile_commands.json || exit 0 # not in this build
         out=$(clang-tidy-14 --quiet -p build/clang "$0" 2>/dev/null) || { echo "$out"; exit 1; }
         touch "$1"' && echo "clang-tidy: clean"
@@ -64,7 +64,7 @@ check_tidy() {
 # parser that gives up on compound literals within ?:; pointerOutOfBoundsCond miscounts src + len - 8.
 check_cppcheck() {
     # shellcheck disable=SC2046,SC2016
-    unchecked cppcheck $(sources 'src/*.c' 'agent/*.c') | xargs -r -L 1 -P "$jobs" sh -c '
+    unchecked cppcheck $(sources 'src/*.c' 'client/*.c' 'agent/*.c') | xargs -r -L 1 -P "$jobs" sh -c '
         cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 --std=c11 \
             --suppress=missingInclude --suppress=ctuPointerArith --suppress=internalAstError \
             --suppress=pointerOutOfBoundsCond --suppress=preprocessorErrorDirective -Iinclude -Isrc -Iagent "$0" || exit 1

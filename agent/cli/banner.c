@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int default_ports[BANNER_ADDRESS_COUNT] = {8126, 4318, 9099};
+static const int default_ports[BANNER_ADDRESS_COUNT] = {8126, 4318, 4317, 9099};
 
 void banner_set_address(struct banner *b, enum banner_address which, const char *host, int port)
 {
@@ -55,8 +55,9 @@ static void write_address(const struct banner *b, enum banner_address which, con
 {
     char buf[96];
     const char *const address = address_of(b, which, false, buf);
+    const char *const scheme = which == BANNER_GRPC ? "" : "http://"; /* as its clients want it */
     if (*address)
-        (void)fprintf(out, "  %-16s http://%s\n", what, address);
+        (void)fprintf(out, "  %-16s %s%s\n", what, scheme, address);
     else
         (void)fprintf(out, "  %-16s off\n", what);
 }
@@ -91,6 +92,7 @@ void banner_write(const struct banner *b, const char *program, FILE *out)
     (void)fprintf(out, "  %-16s %s\n", "Datadog socket",
                   b->socket[0] ? b->socket : "off (--receivers.datadog.socket=PATH turns it on)");
     write_address(b, BANNER_OTLP, "OTLP over HTTP", out);
+    write_address(b, BANNER_GRPC, "OTLP over gRPC", out);
     write_address(b, BANNER_WEB, "queries, metrics", out);
     (void)fprintf(out, "  %-16s %s\n", "store", b->store);
     write_try(b, program, out);
@@ -124,8 +126,10 @@ void banner_log(const struct banner *b)
 {
     char datadog[96];
     char otlp[96];
+    char grpc[96];
     char web[96];
     LOG_INFO("agent", "ready", "datadog", address_of(b, BANNER_DATADOG, false, datadog), "socket",
-             b->socket, "otlp_http", address_of(b, BANNER_OTLP, false, otlp), "web",
-             address_of(b, BANNER_WEB, false, web), "store", b->store);
+             b->socket, "otlp_http", address_of(b, BANNER_OTLP, false, otlp), "otlp_grpc",
+             address_of(b, BANNER_GRPC, false, grpc), "web", address_of(b, BANNER_WEB, false, web),
+             "store", b->store);
 }

@@ -8,7 +8,13 @@
  */
 #include <stdio.h>
 
-enum banner_address { BANNER_DATADOG = 0, BANNER_OTLP, BANNER_WEB, BANNER_ADDRESS_COUNT };
+enum banner_address {
+    BANNER_DATADOG = 0,
+    BANNER_OTLP,
+    BANNER_GRPC,
+    BANNER_WEB,
+    BANNER_ADDRESS_COUNT
+};
 
 struct banner {
     struct {

@@ -43,7 +43,7 @@
 #define DATADOG_SOCKET "/var/run/datadog/apm.socket"
 #define DATADOG_FOLDER "/var/run/datadog"
 
-enum { DATADOG = 0, OTLP, WEB, SERVER_COUNT };
+enum { DATADOG = 0, OTLP, GRPC, WEB, SERVER_COUNT };
 enum { SIGNAL_COUNT = 2 };
 
 struct daemon {
@@ -66,7 +66,7 @@ struct daemon {
     int status;
 };
 
-static const char *const server_names[SERVER_COUNT] = {"datadog", "otlp", "web"};
+static const char *const server_names[SERVER_COUNT] = {"datadog", "otlp", "otlp_grpc", "web"};
 
 __attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
 {
@@ -354,13 +354,16 @@ static int open_listeners(struct daemon *d)
     const struct config *const c = d->config;
     if (open_server(d, DATADOG, receive_datadog_service(d->receive)) != 0 ||
         open_server(d, OTLP, receive_otlp_service(d->receive)) != 0 ||
+        open_server(d, GRPC, receive_grpc_service(d->receive)) != 0 ||
         open_server(d, WEB, web_service(d->web)) != 0)
         return -1;
     if (listen_tcp(d, WEB, CONFIG_AT_web_listen_address, &c->web_listen_address) != 0 ||
         listen_tcp(d, DATADOG, CONFIG_AT_receivers_datadog_listen_address,
                    &c->receivers_datadog_listen_address) != 0 ||
         listen_tcp(d, OTLP, CONFIG_AT_receivers_otlp_http_listen_address,
-                   &c->receivers_otlp_http_listen_address) != 0)
+                   &c->receivers_otlp_http_listen_address) != 0 ||
+        listen_tcp(d, GRPC, CONFIG_AT_receivers_otlp_grpc_listen_address,
+                   &c->receivers_otlp_grpc_listen_address) != 0)
         return -1;
     return listen_unix(d);
 }

@@ -15,6 +15,30 @@ _Static_assert((int)CONFIG_LATE_FOLD == (int)WEIR_LATE_FOLD &&
 _Static_assert((int)CONFIG_PROFILE_ALL == (int)WEIR_PROFILE_ALL &&
                    (int)CONFIG_PROFILE_DATADOG == (int)WEIR_PROFILE_DATADOG,
                "aggregation.profile");
+_Static_assert((int)CONFIG_OVERFLOW_HEAVY == (int)WEIR_CAP_HEAVY &&
+                   (int)CONFIG_OVERFLOW_FIRST == (int)WEIR_CAP_FIRST &&
+                   (int)CONFIG_OVERFLOW_DROP == (int)WEIR_CAP_DROP,
+               "aggregation.overflow");
+
+/* 0 is no limit here, and to the library its default. */
+static void take_limits(const struct config *config, uint32_t limits[WEIR_LIMIT_SLOTS])
+{
+    const struct {
+        enum weir_limit limit;
+        int64_t value;
+    } rows[] = {
+        {WEIR_LIMIT_RESOURCE, config->aggregation_limits_resource},
+        {WEIR_LIMIT_SERVICE, config->aggregation_limits_service},
+        {WEIR_LIMIT_OPERATION, config->aggregation_limits_operation},
+        {WEIR_LIMIT_TYPE, config->aggregation_limits_type},
+        {WEIR_LIMIT_HTTP_METHOD, config->aggregation_limits_http_method},
+        {WEIR_LIMIT_HTTP_ENDPOINT, config->aggregation_limits_http_route},
+        {WEIR_LIMIT_PEER_TAGS, config->aggregation_limits_peer_tag},
+        {WEIR_LIMIT_ADDITIONAL, config->aggregation_limits_dimension},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        limits[rows[i].limit] = rows[i].value ? (uint32_t)rows[i].value : WEIR_LIMIT_OFF;
+}
 
 /* The library joins names by commas, which separate the items of a list here. */
 static char **names_of(const struct config_list *list)
@@ -52,6 +76,10 @@ int cli_stats_opts_init(const struct config *config, struct cli_stats_opts *ret_
     /* 0 would be the library's default. */
     o->opts.lateness_for_ns = config->aggregation_lateness ? config->aggregation_lateness : -1;
     o->opts.max_keys = (uint32_t)config->aggregation_max_keys;
+    o->opts.cap = (uint32_t)config->aggregation_overflow;
+    static const uint32_t infer[] = {0, WEIR_STATS_INFER_ENDPOINT, WEIR_STATS_SIMPLIFY_ENDPOINT};
+    o->opts.flags = infer[config->aggregation_infer_endpoints];
+    take_limits(config, o->opts.limits);
     o->opts.peer_tags = (const char *const *)o->peer_tags;
     o->opts.peer_tag_count = peers->count;
     o->opts.dimensions = (const char *const *)o->dimensions;

@@ -45,6 +45,8 @@ enum config_index {
 
 /* The words of ENUM options, by index. */
 enum config_late { CONFIG_LATE_FOLD = 0, CONFIG_LATE_DROP, CONFIG_LATE_CORRECT };
+enum config_overflow { CONFIG_OVERFLOW_HEAVY = 0, CONFIG_OVERFLOW_FIRST, CONFIG_OVERFLOW_DROP };
+enum config_infer { CONFIG_INFER_NO = 0, CONFIG_INFER_MISSING, CONFIG_INFER_ALWAYS };
 enum config_profile { CONFIG_PROFILE_ALL = 0, CONFIG_PROFILE_DATADOG };
 /* The word by which a path is left to the rules of its sentence. */
 #define CONFIG_AUTO "auto"

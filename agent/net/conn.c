@@ -9,6 +9,7 @@
  */
 #include "net/conn.h"
 
+#include "net/h2.h"
 #include "net/text.h"
 #include "plat/plat.h"
 
@@ -27,7 +28,7 @@ struct write {
 
 static void conn_run(struct conn *c);
 
-static void set_phase(struct conn *c, enum conn_phase phase)
+void conn_set_phase(struct conn *c, enum conn_phase phase)
 {
     if (c->phase == phase)
         return;
@@ -65,6 +66,10 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     struct conn *const c = stream->data;
     if (got == 0 || c->closing)
         return;
+    if (got < 0 && c->h2) {
+        conn_close(c);
+        return;
+    }
     if (got < 0) {
         if (got == UV_EOF && c->phase != CONN_LINGERING) {
             c->ended = true;
@@ -80,19 +85,23 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     c->moved_ns = plat_mono_ns();
     if (c->phase == CONN_LINGERING)
         return;
+    if (c->h2) {
+        h2_read(c, buf->base, (size_t)got);
+        return;
+    }
     c->in = buf->base;
     c->in_at = 0;
     c->in_len = (size_t)got;
     conn_run(c);
 }
 
-static void read_go(struct conn *c)
+void conn_read_go(struct conn *c)
 {
     if (!c->reading && !c->ended && uv_read_start(&c->h.stream, on_alloc, on_read) == 0)
         c->reading = true;
 }
 
-static void read_pause(struct conn *c)
+void conn_read_pause(struct conn *c)
 {
     if (c->reading)
         (void)uv_read_stop(&c->h.stream);
@@ -179,6 +188,7 @@ void conn_close(struct conn *c)
     s->counts.connections_open--;
     conn_wait_follow(c);
     orphan(c);
+    h2_done(c);
     net_parser_done(&c->parser);
     if (!c->running) /* else conn_run stops, and lets the bytes go */
         let_go(c);
@@ -199,12 +209,12 @@ static void linger(struct conn *c)
         conn_close(c);
         return;
     }
-    set_phase(c, CONN_LINGERING);
+    conn_set_phase(c, CONN_LINGERING);
     if (uv_shutdown(&c->shutdown, &c->h.stream, on_shutdown) != 0) {
         conn_close(c);
         return;
     }
-    read_go(c);
+    conn_read_go(c);
 }
 
 /* Writing. */
@@ -213,7 +223,9 @@ static void flushed(struct conn *c)
 {
     if (c->closing || c->unwritten)
         return;
-    if (c->close_after && !c->req)
+    if (c->h2)
+        h2_flush(c);
+    else if (c->close_after && !c->req)
         linger(c);
     else if (!c->running)
         conn_run(c);
@@ -247,8 +259,7 @@ static bool write_rest(struct conn *c, char *block, size_t done, size_t bytes)
     return true;
 }
 
-/* Takes block. */
-static void conn_write(struct conn *c, char *block, size_t bytes)
+void conn_write(struct conn *c, char *block, size_t bytes)
 {
     const uv_buf_t buf = uv_buf_init(block, (unsigned)bytes);
     const int sent = uv_try_write(&c->h.stream, &buf, 1);
@@ -285,7 +296,7 @@ static void conn_answer(struct conn *c, struct answer *a)
     }
     c->close_after = a->close;
     c->served = true;
-    set_phase(c, CONN_FLUSHING);
+    conn_set_phase(c, CONN_FLUSHING);
     conn_write(c, block, bytes);
     if (c->closing)
         return;
@@ -307,7 +318,7 @@ static void answer_text(struct conn *c, int status, const char *text, bool close
                                     .head_only = head_only});
 }
 
-static const char *refusal_text(int status)
+const char *conn_refusal_text(int status)
 {
     switch (status) {
     case 400:
@@ -335,7 +346,7 @@ static const char *refusal_text(int status)
 static void refuse_now(struct conn *c, enum net_refusal reason, int status, const char *text)
 {
     conn_refused(c, reason);
-    answer_text(c, status, text ? text : refusal_text(status), true);
+    answer_text(c, status, text ? text : conn_refusal_text(status), true);
 }
 
 /* Events. */
@@ -359,11 +370,11 @@ static void body_failed(struct conn *c, enum net_refusal reason)
 {
     conn_refused(c, reason);
     if (reason == NET_REFUSED_TOO_LARGE)
-        refuse_after_body(c, 413, refusal_text(413));
+        refuse_after_body(c, 413, conn_refusal_text(413));
     else if (reason == NET_REFUSED_BAD_ENCODING)
         refuse_after_body(c, 400, "weir: the body is not what its Content-Encoding says\n");
     else
-        refuse_after_body(c, 503, refusal_text(503));
+        refuse_after_body(c, 503, conn_refusal_text(503));
 }
 
 static void send_continue(struct conn *c)
@@ -401,7 +412,7 @@ static void open_body(struct conn *c, struct net_request *req)
     const enum net_coding coding = net_coding_of(net_request_header(req, "content-encoding"));
     if (coding == NET_CODING_UNKNOWN) {
         conn_refused(c, NET_REFUSED_ENCODING);
-        refuse_after_body(c, 415, refusal_text(415));
+        refuse_after_body(c, 415, conn_refusal_text(415));
         return;
     }
     net_collector_init(&req->body, &s->pool, coding, h->chunked ? UINT64_MAX : h->content_length,
@@ -419,7 +430,7 @@ static void on_head(struct conn *c)
     c->req = req;
     c->close_after |= !req->head->keep_alive;
     s->counts.requests++;
-    set_phase(c, CONN_BODY);
+    conn_set_phase(c, CONN_BODY);
     if (req->head->expect == NET_EXPECT_OTHER) {
         refuse_now(c, NET_REFUSED_BAD_REQUEST, 417, NULL);
         return;
@@ -463,7 +474,7 @@ static void on_end(struct conn *c)
         answer_text(c, req->refuse_status, req->refuse_text, false);
         return;
     }
-    set_phase(c, CONN_HANDLING);
+    conn_set_phase(c, CONN_HANDLING);
     c->server->service.handle(c->server->service.ctx, req);
 }
 
@@ -520,7 +531,7 @@ static void settle(struct conn *c)
         return;
     }
     if (is_paused(c)) {
-        read_pause(c);
+        conn_read_pause(c);
         if (!hold(c)) {
             conn_refused(c, NET_REFUSED_MEMORY);
             conn_close(c);
@@ -533,11 +544,11 @@ static void settle(struct conn *c)
         return;
     }
     if (!c->req)
-        set_phase(c, net_parser_is_idle(&c->parser) ? CONN_IDLE : CONN_HEAD);
+        conn_set_phase(c, net_parser_is_idle(&c->parser) ? CONN_IDLE : CONN_HEAD);
     if (c->server->stopping && c->phase == CONN_IDLE)
         conn_close(c);
     else
-        read_go(c);
+        conn_read_go(c);
 }
 
 static void conn_run(struct conn *c)
@@ -564,16 +575,23 @@ void net_respond(struct net_request *req, int status, const char *content_type, 
 {
     struct conn *const c = req->conn;
     if (!c) {
-        request_free(req);
+        if (req->is_stream)
+            h2_stream_free((struct h2_stream *)req);
+        else
+            request_free(req);
         return;
     }
-    conn_answer(c, &(struct answer){.status = status,
-                                    .content_type = content_type,
-                                    .body = body,
-                                    .body_bytes = body_bytes,
-                                    .headers = headers,
-                                    .header_count = header_count,
-                                    .head_only = req->head->method == NET_HEAD});
+    struct answer a = {.status = status,
+                       .content_type = content_type,
+                       .body = body,
+                       .body_bytes = body_bytes,
+                       .headers = headers,
+                       .header_count = header_count,
+                       .head_only = req->head->method == NET_HEAD};
+    if (req->is_stream)
+        h2_answer(req, &a);
+    else
+        conn_answer(c, &a);
 }
 
 /* Time. */
@@ -592,6 +610,13 @@ void conn_sweep(struct conn *c, int64_t now_ns)
         c->moved_ns = now_ns;
     c->queued = queued;
     const int64_t still_ns = now_ns - c->moved_ns;
+    if (c->h2) {
+        if (c->unwritten && still_ns > UNREAD_FOR_NS)
+            conn_close(c);
+        else
+            h2_sweep(c, now_ns);
+        return;
+    }
     switch (c->phase) {
     case CONN_IDLE:
         if (for_ns > lim->idle_timeout_ns)
@@ -644,11 +669,11 @@ static void turn_away(struct conn *c)
                                                     .header_count = s->service.header_count,
                                                     .close = true},
                                    &bytes);
-    if (block) {
+    if (block && !s->http2) { /* there the close alone says it */
         const uv_buf_t buf = uv_buf_init(block, (unsigned)bytes);
         (void)uv_try_write(&c->h.stream, &buf, 1);
-        free(block);
     }
+    free(block);
     uv_close(&c->h.handle, on_turned_away);
 }
 
@@ -696,6 +721,11 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp)
     c->since_ns = c->moved_ns = plat_mono_ns();
     conn_wait_follow(c);
     server_watch(s);
-    read_go(c);
+    if (s->http2 && !h2_open(c)) {
+        conn_refused(c, NET_REFUSED_MEMORY);
+        conn_close(c);
+        return true;
+    }
+    conn_read_go(c);
     return true;
 }

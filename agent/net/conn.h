@@ -57,7 +57,8 @@ struct conn {
     struct conn *wait_prev;
     struct conn *wait_next;
     struct net_parser parser;
-    struct net_request *req; /* from its head to its answer */
+    struct net_request *req; /* from its head to its answer; of HTTP/2 see h2.h */
+    struct h2 *h2;           /* the connection speaks HTTP/2: all below up to unwritten is unused */
     const char *in;          /* the bytes being parsed: the server's buffer, or held */
     size_t in_len;
     size_t in_at;
@@ -88,6 +89,7 @@ struct net_request {
     char *kept;          /* the reading buffer a borrowed body is in, once conn is gone */
     struct weir_bytes decoded;
     uint64_t wire_bytes;
+    bool is_stream; /* of HTTP/2: it begins a struct h2_stream */
 };
 
 struct listener;
@@ -106,6 +108,7 @@ struct net_server {
     struct listener *listeners;
     char *read_buf; /* shared; NULL after a connection kept it */
     uv_timer_t sweep;
+    bool http2;
     bool sweeping;
     bool stopping;
     int64_t stop_at_ns;
@@ -124,6 +127,13 @@ void conn_close(struct conn *c);
 /* What is late is answered 408 or closed. */
 void conn_sweep(struct conn *c, int64_t now_ns);
 void conn_refused(struct conn *c, enum net_refusal reason); /* count it */
+void conn_set_phase(struct conn *c, enum conn_phase phase);
+/* Takes block, which is on the heap. The connection may be closing after it. */
+void conn_write(struct conn *c, char *block, size_t bytes);
+void conn_read_go(struct conn *c);
+void conn_read_pause(struct conn *c);
+/* What is said with a status when a request is refused here. */
+const char *conn_refusal_text(int status);
 
 /* evict.c */
 /* The phase of c has changed, or it is being closed. */

@@ -2,7 +2,8 @@
 #ifndef AGENT_NET_HTTP_H
 #define AGENT_NET_HTTP_H
 /*
- * http: an HTTP/1.1 server on libuv, over TCP and unix sockets. Protocol only: it knows no route.
+ * http: an HTTP/1.1 or HTTP/2 server on libuv, over TCP and unix sockets. Protocol only: it knows
+ * no route.
  *
  * A service is asked twice: route when the head of a request is complete, which says what may come
  * and what to do with the body; handle when the whole body is there (de-chunked, decompressed) or
@@ -10,6 +11,10 @@
  *
  * Bounded: connections, head bytes, header count, body bytes (as sent and decoded), time for a
  * head, for a body, and idle. What passes a bound is answered 408, 413, 431 or 503 and counted.
+ *
+ * gRPC. A request over HTTP/2 whose Content-Type is application/grpc is a unary call (see grpc.h):
+ * its path is the method, its body the one message, decompressed. An answer with status 200 is the
+ * reply; any other is the status that net_grpc_code_of gives, with the body's text as message.
  *
  * Threads: all of it on the loop's thread.
  */
@@ -31,7 +36,8 @@
     X(CONNECTIONS, "connections")       /* 503: the connection limit is reached */                 \
     X(TRUNCATED, "truncated")           /* the peer left in the middle of a request */             \
     X(MEMORY, "memory")                 /* 503: no memory for the body */                          \
-    X(EVICTED, "evicted")               /* closed while it waited: room for a newcomer */
+    X(EVICTED, "evicted")               /* closed while it waited: room for a newcomer */          \
+    X(FLOOD, "flood")                   /* HTTP/2: resets or control frames without end */
 enum net_refusal {
 #define NET_REFUSAL_ENUM(name, text) NET_REFUSED_##name,
     NET_REFUSAL_MAP(NET_REFUSAL_ENUM)
@@ -87,6 +93,7 @@ struct net_service {
     /* Fields of every answer that the server makes by itself; borrowed until net_server_free. */
     const struct net_header *headers;
     size_t header_count;
+    bool http2; /* connections speak HTTP/2 from their first byte (h2c), and gRPC on it */
 };
 void *net_request_data(const struct net_request *req);
 

@@ -42,35 +42,6 @@ static bool is_value(unsigned char c)
     return c == '\t' || (c >= 0x20 && c != 0x7f); /* field-vchar, obs-text, blanks between */
 }
 
-/* The head. */
-
-void net_head_free(struct net_head *head)
-{
-    if (!head)
-        return;
-    free(head->bytes);
-    free(head->fields);
-    free(head);
-}
-
-static struct weir_bytes field_name(const struct net_head *h, const struct net_field *f)
-{
-    return (struct weir_bytes){h->bytes + f->name_at, f->name_len};
-}
-
-static struct weir_bytes field_value(const struct net_head *h, const struct net_field *f)
-{
-    return (struct weir_bytes){h->bytes + f->value_at, f->value_len};
-}
-
-const struct net_field *net_head_find(const struct net_head *head, const char *name)
-{
-    for (uint32_t i = 0; i < head->count; i++)
-        if (net_text_is(field_name(head, &head->fields[i]), name))
-            return &head->fields[i];
-    return NULL;
-}
-
 static enum net_parse_state fail(struct net_parser *p, enum net_refusal refusal, int status)
 {
     p->refusal = refusal;
@@ -84,46 +55,13 @@ static enum net_parse_state bad(struct net_parser *p)
     return fail(p, NET_REFUSED_BAD_REQUEST, 400);
 }
 
-static bool head_append(struct net_parser *p, const char *bytes, size_t len)
-{
-    struct net_head *const h = p->head;
-    if (len > h->cap - h->len) {
-        size_t cap = h->cap ? h->cap : 512;
-        while (cap < h->len + len)
-            cap *= 2; /* ends: a head is bounded by max_head_bytes */
-        char *const grown = realloc(h->bytes, cap);
-        if (!grown)
-            return false;
-        h->bytes = grown;
-        h->cap = (uint32_t)cap;
-    }
-    memcpy(h->bytes + h->len, bytes, len);
-    h->len += (uint32_t)len;
-    return true;
-}
-
 /* Append a run that began at from; the state goes on, or fails for want of memory. */
 static enum net_parse_state keep(struct net_parser *p, const char *from, const char *to,
                                  enum net_parse_state state)
 {
-    if (from == to || head_append(p, from, (size_t)(to - from)))
+    if (from == to || net_head_append(p->head, from, (size_t)(to - from)))
         return state;
     return fail(p, NET_REFUSED_MEMORY, 503);
-}
-
-static struct net_field *field_add(struct net_head *h)
-{
-    if (h->count == h->field_cap) {
-        const uint32_t cap = h->field_cap ? 2 * h->field_cap : 16;
-        struct net_field *const grown = realloc(h->fields, cap * sizeof *grown);
-        if (!grown)
-            return NULL;
-        h->fields = grown;
-        h->field_cap = cap;
-    }
-    struct net_field *const f = &h->fields[h->count++];
-    memset(f, 0, sizeof *f);
-    return f;
 }
 
 /* What the fields of a complete head mean for its framing; sums over repeated fields. */
@@ -152,8 +90,8 @@ static bool digits_to_u64(struct weir_bytes text, uint64_t *ret_value)
 
 static void note_field(struct net_head *h, struct framing *fr, const struct net_field *f)
 {
-    const struct weir_bytes name = field_name(h, f);
-    struct weir_bytes value = field_value(h, f);
+    const struct weir_bytes name = net_head_name(h, f);
+    struct weir_bytes value = net_head_value(h, f);
     if (net_text_is(name, "host")) {
         fr->hosts++;
     } else if (net_text_is(name, "content-length")) {
@@ -189,54 +127,6 @@ static bool settle_framing(struct net_parser *p, struct net_head *h)
     return true;
 }
 
-static void set_path(struct net_head *h, const char *at, size_t len)
-{
-    const char *const mark = memchr(at, '?', len);
-    const size_t path_len = mark ? (size_t)(mark - at) : len;
-    h->path = (struct weir_bytes){at, path_len};
-    if (mark)
-        h->query = (struct weir_bytes){mark + 1, len - path_len - 1};
-}
-
-/* origin-form, absolute-form or "*"; authority-form is for proxies (RFC 9112 §3.2). */
-static bool settle_target(struct net_head *h, const char *at, size_t len)
-{
-    static const char scheme[] = "http://";
-    const size_t scheme_len = sizeof scheme - 1;
-    if (at[0] == '/') {
-        set_path(h, at, len);
-        return true;
-    }
-    if (len == 1 && at[0] == '*') {
-        h->path = (struct weir_bytes){at, 1};
-        return h->method == NET_OPTIONS;
-    }
-    if (len <= scheme_len || !net_text_is((struct weir_bytes){at, scheme_len}, scheme))
-        return false;
-    const char *const authority = at + scheme_len;
-    const char *const path = memchr(authority, '/', len - scheme_len);
-    if (path == authority)
-        return false;
-    if (path)
-        set_path(h, path, len - (size_t)(path - at));
-    else
-        h->path = (struct weir_bytes){"/", 1};
-    return true;
-}
-
-static enum net_method method_of(struct weir_bytes name)
-{
-    static const struct {
-        const char *name; /* methods are case-sensitive */
-        enum net_method method;
-    } known[] = {{"GET", NET_GET}, {"HEAD", NET_HEAD},     {"POST", NET_POST},
-                 {"PUT", NET_PUT}, {"DELETE", NET_DELETE}, {"OPTIONS", NET_OPTIONS}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].name) == name.len && memcmp(known[i].name, name.ptr, name.len) == 0)
-            return known[i].method;
-    return NET_OTHER;
-}
-
 /* Offsets of method and target, kept in the first, nameless field until the head is complete. */
 static bool settle_head(struct net_parser *p)
 {
@@ -244,8 +134,9 @@ static bool settle_head(struct net_parser *p)
     const struct net_field line = h->fields[0];
     h->count--;
     memmove(h->fields, h->fields + 1, h->count * sizeof *h->fields);
-    h->method = method_of(field_name(h, &line));
-    return settle_target(h, h->bytes + line.value_at, line.value_len) && settle_framing(p, h);
+    h->method = net_method_of(net_head_name(h, &line));
+    return net_head_settle_target(h, h->bytes + line.value_at, line.value_len) &&
+           settle_framing(p, h);
 }
 
 /* States of the head. */
@@ -260,7 +151,7 @@ static enum net_parse_state in_start(struct net_parser *p, struct cursor *in)
     if (!is_token(c))
         return bad(p);
     p->head = calloc(1, sizeof *p->head);
-    if (!p->head || !field_add(p->head))
+    if (!p->head || !net_head_add(p->head))
         return fail(p, NET_REFUSED_MEMORY, 503);
     return NET_PARSE_METHOD;
 }
@@ -341,7 +232,7 @@ static enum net_parse_state in_field(struct net_parser *p, struct cursor *in)
         return bad(p);
     if (p->head->count > p->max_headers)
         return fail(p, NET_REFUSED_HEAD_TOO_LARGE, 431);
-    struct net_field *const f = field_add(p->head);
+    struct net_field *const f = net_head_add(p->head);
     if (!f)
         return fail(p, NET_REFUSED_MEMORY, 503);
     f->name_at = p->head->len;

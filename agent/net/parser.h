@@ -16,35 +16,7 @@
  * Threads: none inside. Memory: a head of at most max_head_bytes and its fields, from the heap,
  * made with the first byte of a head and gone when the caller is done with it.
  */
-#include "net/http.h"
-
-struct net_field {
-    uint32_t name_at; /* offsets into net_head.bytes */
-    uint32_t name_len;
-    uint32_t value_at;
-    uint32_t value_len;
-};
-
-enum net_expect { NET_EXPECT_NOTHING = 0, NET_EXPECT_CONTINUE, NET_EXPECT_OTHER };
-
-struct net_head {
-    char *bytes; /* method, target, then name and value of each field, with nothing between */
-    uint32_t len;
-    uint32_t cap;
-    struct net_field *fields;
-    uint32_t count;
-    uint32_t field_cap;
-    enum net_method method;
-    struct weir_bytes path; /* into bytes */
-    struct weir_bytes query;
-    enum net_expect expect;
-    bool keep_alive;
-    bool chunked;
-    uint64_t content_length; /* 0 without the field */
-};
-void net_head_free(struct net_head *head); /* NULL is allowed */
-/* The first field of that name, in any case; NULL when there is none. */
-const struct net_field *net_head_find(const struct net_head *head, const char *name);
+#include "net/head.h"
 
 enum net_parse_state {
     NET_PARSE_START = 0, /* before a request; up to four empty lines are passed over */

@@ -5,7 +5,7 @@
  * One timer a server looks at every connection some times within the shortest limit; it runs only
  * while there is a connection, so an agent nobody talks to does not wake up.
  */
-#include "net/conn.h"
+#include "net/h2.h"
 
 #include "plat/plat.h"
 
@@ -59,6 +59,7 @@ int net_server_new(uv_loop_t *loop, const struct net_service *service,
         return -ENOMEM;
     s->loop = loop;
     s->service = *service;
+    s->http2 = service->http2;
     s->limits = with_defaults(limits);
     s->pool.max_bytes = s->limits.max_buffered_bytes;
     const int r = uv_timer_init(loop, &s->sweep);
@@ -147,7 +148,9 @@ static void close_idle(struct net_server *s)
     struct conn *next;
     for (struct conn *c = s->conns; c; c = next) {
         next = c->next;
-        if (c->phase == CONN_IDLE)
+        if (c->h2)
+            h2_stop(c);
+        else if (c->phase == CONN_IDLE)
             conn_close(c);
     }
 }

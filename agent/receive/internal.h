@@ -41,6 +41,7 @@ struct receive {
     struct receive_counts counts;
     struct receive_side datadog;
     struct receive_side otlp;
+    struct receive_side grpc;
     char *socket_path;
     char info[2048];
     size_t info_bytes;
@@ -72,7 +73,11 @@ int receive_payload_count(struct receive *r, struct receive_payload *p);
 bool receive_take(struct receive_side *side, const struct receive_def *def, struct net_request *req,
                   struct receive_payload *p);
 
-/* datadog.c, otlp.c */
+/* datadog.c, otlp.c, otlp_grpc.c */
 void receive_datadog_init(struct receive *r);
 void receive_otlp_init(struct receive *r);
+void receive_grpc_init(struct receive *r);
+/* Traces as OTLP has them, taken for that side and answered as both of its transports do. */
+void receive_otlp_traces(struct receive_side *side, const struct receive_def *def,
+                         struct net_request *req);
 #endif

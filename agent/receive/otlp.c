@@ -85,15 +85,21 @@ static void answer_partial(struct net_request *req, const struct receive_payload
     net_respond(req, 200, PROTOBUF, message, put_bytes(message, 0x0a, partial, len), NULL, 0);
 }
 
-static void on_traces(struct receive *r, const struct receive_def *def, struct net_request *req)
+void receive_otlp_traces(struct receive_side *side, const struct receive_def *def,
+                         struct net_request *req)
 {
     struct receive_payload p = {.decode = weir_decode_otlp_traces, .loose = true};
-    if (!receive_take(&r->otlp, def, req, &p))
+    if (!receive_take(side, def, req, &p))
         return;
     if (p.result.refused)
         answer_partial(req, &p);
     else
         net_respond(req, 200, PROTOBUF, NULL, 0, NULL, 0);
+}
+
+static void on_traces(struct receive *r, const struct receive_def *def, struct net_request *req)
+{
+    receive_otlp_traces(&r->otlp, def, req);
 }
 
 static const struct receive_def defs[] = {

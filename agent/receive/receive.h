@@ -3,8 +3,8 @@
 #define AGENT_RECEIVE_RECEIVE_H
 /*
  * receive: the requests of Datadog tracers and OpenTelemetry SDKs, and their answers, around
- * weir/decode.h and weir/stats.h. Two services for net on one router, so that the same code
- * routes, counts and refuses for both.
+ * weir/decode.h and weir/stats.h. Three services for net on one router, so that the same code
+ * routes, counts and refuses for all.
  *
  * A payload counts whole or not at all: it is decoded into the producer's ring, which shows
  * nothing before the commit. One that does not fit the ring is walked twice: first only to prove
@@ -38,7 +38,9 @@ struct receive;
     X(DD_TRACER_FLARE, "datadog", "/tracer_flare/")                                                \
     X(OTLP_TRACES, "otlp", "/v1/traces")                                                           \
     X(DD_V07, "datadog", "/v0.7/traces")                                                           \
-    X(DD_V1, "datadog", "/v1.0/traces")
+    X(DD_V1, "datadog", "/v1.0/traces")                                                            \
+    X(GRPC_TRACES, "otlp_grpc", "/opentelemetry.proto.collector.trace.v1.TraceService/Export")     \
+    X(GRPC_HEALTH, "otlp_grpc", "/grpc.health.v1.Health/Check")
 enum receive_route {
 #define RECEIVE_ROUTE_ENUM(name, protocol, path) RECEIVE_##name,
     RECEIVE_ROUTE_MAP(RECEIVE_ROUTE_ENUM)
@@ -98,6 +100,7 @@ void receive_free(struct receive *r); /* after its servers have stopped; NULL is
 /* For net_server_new; borrow r. */
 struct net_service receive_datadog_service(struct receive *r);
 struct net_service receive_otlp_service(struct receive *r);
+struct net_service receive_grpc_service(struct receive *r); /* OTLP over gRPC, and its health */
 
 void receive_get_counts(const struct receive *r, struct receive_counts *ret_counts);
 #endif

@@ -186,6 +186,7 @@ static enum receive_refusal refusal_of(enum net_refusal reason)
     case NET_REFUSED_VERSION:
     case NET_REFUSED_CONNECTIONS:
     case NET_REFUSED_EVICTED:
+    case NET_REFUSED_FLOOD:
     case NET_REFUSAL_COUNT:
         break;
     }
@@ -242,6 +243,7 @@ int receive_new(const struct receive_opts *opts, struct receive **ret_receive)
     }
     receive_datadog_init(r);
     receive_otlp_init(r);
+    receive_grpc_init(r);
     *ret_receive = r;
     return WEIR_OK;
 }

@@ -67,6 +67,22 @@ static const struct metrics_row stats_rows[] = {
           "Bytes handed over and not yet aggregated."),
 };
 
+/* By the names that the Datadog tracers' own health metrics have. */
+static const struct metrics_row client_rows[] = {
+    COUNTER(weir_stats_health, traces_in, "weir_stats_traces_in_total",
+            "Traces published by a tracer's own statistics."),
+    COUNTER(weir_stats_health, spans_in, "weir_stats_spans_in_total",
+            "Spans of these that counted."),
+    COUNTER(weir_stats_health, dropped_p0_traces, "weir_stats_dropped_p0_traces_total",
+            "Traces of these that need not be kept."),
+    COUNTER(weir_stats_health, dropped_p0_spans, "weir_stats_dropped_p0_spans_total",
+            "Spans of traces that need not be kept."),
+    COUNTER(weir_stats_health, dimensions_ignored, "weir_stats_dimensions_ignored_total",
+            "Configured dimensions that were left out."),
+    COUNTER(weir_stats_health, bad_rate, "weir_weights_unknown_total",
+            "Sampling rates that made no sense; their spans count as one."),
+};
+
 static const struct metrics_row pipeline_rows[] = {
     COUNTER(pipeline_health, batches_sealed, "weir_batches_sealed_total", "Windows sealed."),
     COUNTER(pipeline_health, batches_stored, "weir_batches_stored_total",
@@ -121,6 +137,43 @@ static void write_drops(const struct self_figures *f, struct self_text *t)
     for (int i = 0; i < WEIR_DROP_COUNT; i++)
         metrics_u64(t, name, f->pipeline.stats.dropped[i], "reason",
                     weir_drop_name((enum weir_drop)i), (const char *)NULL);
+}
+
+static void write_collapsed(const struct self_figures *f, struct self_text *t)
+{
+    static const char spans[] = "weir_stats_collapsed_spans_total";
+    static const char dropped[] = "weir_stats_dropped_aggregates_total";
+    static const char values[] = "weir_limit_folded_values";
+    static const char limits[] = "weir_limit_values";
+    const struct weir_stats_health *const h = &f->pipeline.stats;
+    metrics_family(t, spans, METRICS_COUNTER,
+                   "Values written as tracer_blocked_value, by field; whole_key: spans booked in "
+                   "the overflow row.");
+    for (int i = 0; i < WEIR_LIMIT_COUNT; i++)
+        metrics_u64(t, spans, h->collapsed[i], "collapsed", weir_limit_name((enum weir_limit)i),
+                    (const char *)NULL);
+    metrics_u64(t, spans, h->overflow, "collapsed", "whole_key", (const char *)NULL);
+    metrics_u64(t, spans, h->oversized, "oversized", "additional_metric_tags", (const char *)NULL);
+    metrics_family(t, dropped, METRICS_COUNTER,
+                   "Spans for which there was no row, as the Datadog tracers count them.");
+    metrics_u64(t, dropped, h->dropped[WEIR_DROP_TABLE_FULL], "reason", "lru_eviction",
+                (const char *)NULL);
+    metrics_u64(t, dropped, h->dropped[WEIR_DROP_INBOX_FULL], "reason", "inbox_full",
+                (const char *)NULL);
+    metrics_family(t, limits, METRICS_GAUGE, "Distinct values that a field may have in a window.");
+    for (int i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        if (h->limits[i] != WEIR_LIMIT_OFF)
+            metrics_u64(t, limits, h->limits[i], "field", weir_limit_name((enum weir_limit)i),
+                        (const char *)NULL);
+    }
+    metrics_family(t, values, METRICS_GAUGE,
+                   "Distinct values past a field's limit, in the newest window that had any: an "
+                   "estimate.");
+    for (int i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        if (h->limits[i] != WEIR_LIMIT_OFF)
+            metrics_u64(t, values, h->folded[i], "field", weir_limit_name((enum weir_limit)i),
+                        (const char *)NULL);
+    }
 }
 
 static void write_servers(const struct self_figures *f, struct self_text *t)
@@ -191,7 +244,9 @@ void self_figures_write(const struct self_figures *f, struct self_text *t)
     metrics_family(t, "weir_build_info", METRICS_GAUGE, "1, with the version of the program.");
     metrics_u64(t, "weir_build_info", 1, "version", weir_version(), (const char *)NULL);
     metrics_table(t, stats_rows, COUNT_OF(stats_rows), &f->pipeline.stats);
+    metrics_table(t, client_rows, COUNT_OF(client_rows), &f->pipeline.stats);
     write_drops(f, t);
+    write_collapsed(f, t);
     metrics_table(t, pipeline_rows, COUNT_OF(pipeline_rows), &f->pipeline);
     write_store(f, t);
     write_servers(f, t);

@@ -28,6 +28,46 @@ static void put_labels(struct self_text *t, const struct weir_label *labels, siz
     }
 }
 
+static void put_folded_top(const struct weir_stats *stats, enum weir_limit limit,
+                           struct self_text *t)
+{
+    struct weir_folded f;
+    for (size_t rank = 0; weir_stats_get_folded(stats, limit, rank, &f); rank++) {
+        self_text_puts(t, rank ? ",{\"label\":" : "{\"label\":");
+        put_string(t, f.name);
+        self_text_puts(t, ",\"value\":");
+        put_string(t, f.value);
+        self_text_puts(t, ",\"hits_at_least\":");
+        self_text_u64(t, f.hits_at_least / WEIR_WEIGHT_ONE);
+        self_text_puts(t, ",\"hits_at_most\":");
+        self_text_u64(t, f.hits_at_most / WEIR_WEIGHT_ONE);
+        self_text_puts(t, "}");
+    }
+}
+
+/* Of each field with a limit. */
+static void put_folded(const struct weir_stats *stats, const struct weir_stats_health *h,
+                       struct self_text *t)
+{
+    bool first = true;
+    for (int i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        if (h->limits[i] == WEIR_LIMIT_OFF)
+            continue;
+        self_text_puts(t, first ? "\"" : ",\"");
+        first = false;
+        self_text_puts(t, weir_limit_name((enum weir_limit)i));
+        self_text_puts(t, "\":{\"limit\":");
+        self_text_u64(t, h->limits[i]);
+        self_text_puts(t, ",\"spans\":");
+        self_text_u64(t, h->collapsed[i]);
+        self_text_puts(t, ",\"values\":");
+        self_text_u64(t, h->folded[i]);
+        self_text_puts(t, ",\"top\":[");
+        put_folded_top(stats, (enum weir_limit)i, t);
+        self_text_puts(t, "]}");
+    }
+}
+
 void newcomers_write(const struct weir_stats *stats, struct self_text *t)
 {
     struct weir_stats_health h;
@@ -49,5 +89,7 @@ void newcomers_write(const struct weir_stats *stats, struct self_text *t)
         put_labels(t, labels, count);
         self_text_puts(t, "}}");
     }
-    self_text_puts(t, "]}\n");
+    self_text_puts(t, "],\"folded\":{");
+    put_folded(stats, &h, t);
+    self_text_puts(t, "}}\n");
 }

@@ -80,39 +80,74 @@ with_npm() { # PROGRAM
     built "$1" "$status"
 }
 
-# One class beside the jars of its pom. One collector, so that bytes held can be counted.
-java_build() { # DIR PROGRAM CLASS
-    (cd "$1" && mvn -q -B dependency:copy-dependencies -DoutputDirectory=lib &&
-        javac -d classes -cp 'lib/*' "$3.java") || return 1
-    cat >"$out/bin/$2" <<SCRIPT
+# A script that finds what it runs beside itself, so that the folder can be moved.
+java_script() { # PROGRAM CLASS-PATH CLASS OPTIONS
+    cat >"$out/bin/$1" <<SCRIPT
 #!/bin/sh
-exec java -Xmx4g -XX:+UseSerialGC -XX:MarkSweepAlwaysCompactCount=1 -XX:+UseTransparentHugePages \\
-    -cp '$1/classes:$1/lib/*' $3 "\$@"
+here=\$(cd "\$(dirname "\$0")/.." && pwd)
+exec java $4 -cp "$2" $3 "\$@"
 SCRIPT
-    chmod +x "$out/bin/$2"
+    chmod +x "$out/bin/$1"
 }
 
-with_mvn() { # PROGRAM CLASS
-    for tool in mvn javac; do
+with_java() { # PROGRAM BUILD
+    for tool in mvn javac java; do
         command -v "$tool" >/dev/null 2>&1 || {
             absent "$1" "no $tool"
             return 0
         }
     done
+    rm -rf "$out/src/$1" # or what an interrupted build left is taken for built
     copy "$1"
     status=0
-    java_build "$out/src/$1" "$1" "$2" >"$out/$1.log" 2>&1 || status=$?
+    "$2" >"$out/$1.log" 2>&1 || status=$?
     built "$1" "$status"
 }
 
+jars_of() { # FOLDER: those of its pom, into lib
+    (cd "$out/src/$1" && mvn -q -B dependency:copy-dependencies -DoutputDirectory=lib)
+}
+
+# One class beside the jars of its pom. One collector, so that bytes held can be counted.
+sketches_java() {
+    jars_of sketches_java &&
+        (cd "$out/src/sketches_java" && javac -d classes -cp 'lib/*' SketchesJava.java) &&
+        java_script sketches_java "\$here/src/sketches_java/classes:\$here/src/sketches_java/lib/*" \
+            SketchesJava "-Xmx4g -XX:+UseSerialGC -XX:MarkSweepAlwaysCompactCount=1 \\
+    -XX:+UseTransparentHugePages"
+}
+
+# The tracer's classes lie hidden in its agent's jar: unpacked once, into build/peers/java_agent.
+java_agent() {
+    [ ! -e "$out/java_agent/done" ] || return 0
+    copy java_agent
+    rm -rf "$out/java_agent"
+    jars_of java_agent &&
+        (cd "$out/src/java_agent" && java Unpack.java lib/dd-java-agent-*.jar "$out/java_agent") &&
+        : >"$out/java_agent/done"
+}
+
+# The heap is touched beforehand: a page's first touch is the kernel's time, not the tracer's.
+java_stats() {
+    java_agent &&
+        (cd "$out/src/java_stats" && javac -nowarn -proc:none -d classes -cp "$out/java_agent" ./*.java) &&
+        java_script java_stats "\$here/src/java_stats/classes:\$here/java_agent" \
+            datadog.trace.agent.common.metrics.JavaStats "-Xms2g -Xmx2g -XX:+AlwaysPreTouch"
+}
+
 bench=${1:-all}
-case $bench in aggregate | decode | encode | all) with_cargo libdatadog ;; esac
+case $bench in
+aggregate | decode | encode | adversarial | resource | peer | additional | all) with_cargo libdatadog ;;
+esac
+case $bench in
+publish | adversarial | resource | peer | additional | all) with_java java_stats java_stats ;;
+esac
 case $bench in
 sketch | all)
     with_npm hdr_c
     with_go sketches_go
     with_cargo sketches_rust
-    with_mvn sketches_java SketchesJava
+    with_java sketches_java sketches_java
     ;;
 esac
 case $bench in

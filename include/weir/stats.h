@@ -160,7 +160,9 @@ WEIR_API WEIR_NODISCARD int weir_stats_new(const struct weir_stats_opts *opts,
  * weir_stats_start is stopped here. NULL is allowed. */
 WEIR_API void weir_stats_free(struct weir_stats *stats);
 
-/* The table of wanted tags for decoders; borrowed until weir_stats_free. Threads: any. */
+/* The table of wanted tags for decoders, of the peer tags of the options; borrowed until
+ * weir_stats_free. It is the one that spans of a producer are read by until weir_producer_tags was
+ * called for it. Threads: any. */
 WEIR_API const struct weir_tags *weir_stats_tags(const struct weir_stats *stats);
 
 enum weir_producer_flag {
@@ -180,6 +182,28 @@ WEIR_API WEIR_NODISCARD int weir_stats_producer(struct weir_stats *stats,
                                                 struct weir_producer **ret_producer);
 /* What was committed is still drained. NULL is allowed. Threads: the producer's. */
 WEIR_API void weir_producer_free(struct weir_producer *producer);
+
+/*
+ * Other peer tags from now on, a name each; one that comes twice counts once. Which kinds have them
+ * is as ever: client, producer and consumer; an internal span has _dd.base_service, whatever the
+ * names are. A producer follows with its next weir_producer_tags; what was published before keeps
+ * its labels and is sealed with its window. With the same set of names, in any order, nothing
+ * changes. Eight sets may be in use at once; one goes out of use when no producer and no identity
+ * has it, and what was published by it was sealed, released, and has left the table.
+ * Errors, after which all is as it was: WEIR_EINVAL (a name that is NULL, empty, longer than 200
+ * bytes, not UTF-8, or has a comma; or two whose labels are one, or a fixed field's), WEIR_EFULL
+ * (with the dimensions more than 46 names), WEIR_EBUSY (eight other sets are in use), WEIR_ENOMEM.
+ * Cost: for producers one load where they ask for the table; never a lock. Threads: any.
+ */
+WEIR_API WEIR_NODISCARD int weir_stats_set_peer_tags(struct weir_stats *stats,
+                                                     const char *const *names, size_t count);
+/*
+ * The table of the peer tags that are set now. From here on this producer reads spans by it: their
+ * slots are those of this table. Between weir_stats_begin and the commit of what was added it is
+ * the one of before. Borrowed until the next call, or until the producer is freed. Threads: the
+ * producer's.
+ */
+WEIR_API const struct weir_tags *weir_producer_tags(struct weir_producer *producer);
 
 /* Where a payload came from. */
 struct weir_source {
@@ -240,6 +264,12 @@ WEIR_API WEIR_NODISCARD int weir_stats_identity_new(struct weir_stats *stats,
                                                     const struct weir_source *source,
                                                     const struct weir_span *span,
                                                     struct weir_stats_identity **ret_identity);
+/* The same for a span with the slots of the producer's table (weir_producer_tags). The identity
+ * keeps its labels when other peer tags are set. Threads: the producer's. Errors: the same. */
+WEIR_API WEIR_NODISCARD int weir_producer_identity_new(struct weir_producer *producer,
+                                                       const struct weir_source *source,
+                                                       const struct weir_span *span,
+                                                       struct weir_stats_identity **ret_identity);
 /* No thread publishes by it any more; what was published is kept. NULL is allowed. Threads: any. */
 WEIR_API void weir_stats_identity_free(struct weir_stats_identity *identity);
 
@@ -349,6 +379,11 @@ struct weir_stats_health {
     uint64_t displaced;
     uint64_t
         newcomers; /* keys that found the table full, in the newest window that had any; +-3 % */
+    /* Of limits, by enum weir_limit: what they are (WEIR_LIMIT_OFF: none), and how many different
+     * values became tracer_blocked_value in the newest cycle that had any, +-3 %: so much more room
+     * was wanted. */
+    uint64_t folded[WEIR_LIMIT_SLOTS];
+    uint32_t limits[WEIR_LIMIT_SLOTS];
 };
 /* Threads: owner. */
 WEIR_API void weir_stats_get_health(const struct weir_stats *stats,
@@ -390,6 +425,22 @@ WEIR_API WEIR_NODISCARD int weir_stats_flush(struct weir_stats *stats);
  */
 WEIR_API size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank,
                                         uint64_t *ret_hits, struct weir_label *labels, size_t cap);
+
+#define WEIR_FOLDED_TOP 10
+/* A value that became tracer_blocked_value; hits in units of 2^-20. */
+struct weir_folded {
+    struct weir_bytes name;  /* of its label; empty: of a peer tag that is set no more */
+    struct weir_bytes value; /* its first 200 bytes */
+    uint64_t hits_at_least;
+    uint64_t hits_at_most;
+};
+/*
+ * Of the values of a field that were past its limit in the newest cycle that had any, the rank-th
+ * (0 first) of the WEIR_FOLDED_TOP that were surely hit most; false: no such rank. Texts are
+ * borrowed until the next poll. Threads: owner.
+ */
+WEIR_API bool weir_stats_get_folded(const struct weir_stats *stats, enum weir_limit limit,
+                                    size_t rank, struct weir_folded *ret_folded);
 
 WEIR_END_DECLS
 #endif

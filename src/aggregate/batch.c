@@ -73,6 +73,7 @@ struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_byte
     b->next = NULL;
     b->info = (struct weir_batch_info){.for_ns = s->opts.window_for_ns, .shard = s->opts.number};
     b->keys_used = 0;
+    b->epochs = 0;
     if (batch_fit(s, b, rows, key_bytes) != WEIR_OK) {
         wr_batch_recycle(s, b);
         return NULL;
@@ -102,6 +103,9 @@ struct weir_batch *wr_batch_get_spare(struct wr_shard *s, struct wr_entry *const
 void wr_batch_add(struct weir_batch *b, struct wr_entry *e, const struct wr_slot *slot)
 {
     WR_ASSERT(b->info.rows < b->rows_cap && b->keys_cap - b->keys_used >= e->key_bytes);
+    const unsigned epoch = wr_key_epoch(wr_entry_key(e), e->key_bytes);
+    b->shard->epoch_batches[epoch] += !(b->epochs >> epoch & 1);
+    b->epochs |= (uint8_t)(1u << epoch);
     if (e->key_bytes)
         memcpy(b->keys + b->keys_used, wr_entry_key(e), e->key_bytes);
     b->rows[b->info.rows++] = (struct wr_row){.key_at = b->keys_used,
@@ -121,6 +125,9 @@ void wr_batch_recycle(struct wr_shard *s, struct weir_batch *b)
         weir_sketch_pool_put(s->pool, b->rows[i].error);
     }
     b->info.rows = 0;
+    for (unsigned left = b->epochs; left; left &= left - 1)
+        s->epoch_batches[__builtin_ctz(left)]--;
+    b->epochs = 0;
     if (s->spare_batch_count >= SPARE_BATCHES_MAX) {
         wr_batch_free(s, b);
         return;

@@ -93,7 +93,7 @@ static struct wr_entry *entry_of(struct wr_shard *s, struct wr_record *rec, stru
         .key = wr_record_key_of(rec), .key_bytes = rec->key_bytes, .hash = rec->hash};
     struct wr_entry *e = wr_table_find(&s->table, k.hash, k.key, k.key_bytes);
     if (s->opts.admit && !(e && wr_slot_find(e, w->start_ns))) {
-        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, &k);
+        const int r = s->opts.admit(s->opts.admit_ctx, k.key, k.key_bytes, rec->weight, &k);
         if (r < 0)
             return NULL;
         if (r > 0)

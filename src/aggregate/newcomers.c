@@ -2,7 +2,9 @@
 /* newcomers: see newcomers.h. */
 #include "aggregate/newcomers.h"
 
-enum { SLOT_MASK = WR_HEAVY_SLOTS - 1, SAMPLE = 63, REGISTERS = 1 << WR_DISTINCT_BITS };
+#include "base/hll.h"
+
+enum { SLOT_MASK = WR_HEAVY_SLOTS - 1, SAMPLE = 63 };
 
 /* Where hash is, or the free slot where it would go; there is always one. */
 static struct wr_heavy *slot_of(struct wr_heavy *slots, uint64_t hash)
@@ -71,16 +73,6 @@ static uint64_t raise(struct wr_newcomers *n, uint64_t hash, uint64_t weight)
     return h->weight;
 }
 
-static void count_distinct(struct wr_newcomers *n, uint64_t hash)
-{
-    const size_t at = hash >> (64 - WR_DISTINCT_BITS);
-    /* The bit below the rest ends the run where all of it is zero. */
-    const uint64_t rest = hash << WR_DISTINCT_BITS | UINT64_C(1) << (WR_DISTINCT_BITS - 1);
-    const uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1);
-    if (n->registers[at] < rank)
-        n->registers[at] = rank;
-}
-
 static void find_least(struct wr_newcomers *n)
 {
     n->top_least = UINT64_MAX;
@@ -124,7 +116,7 @@ uint64_t wr_newcomers_add(struct wr_newcomers *n, uint64_t hash, const char *key
         n->top_count = 0;
         n->top_least = 0;
     }
-    count_distinct(n, hash);
+    wr_hll_add(n->registers, WR_DISTINCT_BITS, hash);
     const uint64_t bound = raise(n, hash, weight);
     if (bound > n->top_least)
         list(n, hash, key, key_bytes, bound);
@@ -155,17 +147,7 @@ void wr_newcomers_turn(struct wr_newcomers *n)
 
 uint64_t wr_newcomers_distinct(const struct wr_newcomers *n)
 {
-    double sum = 0.0;
-    unsigned zeros = 0;
-    for (size_t i = 0; i < REGISTERS; i++) {
-        sum += 1.0 / (double)(UINT64_C(1) << n->registers[i]);
-        zeros += n->registers[i] == 0;
-    }
-    const double m = REGISTERS;
-    const double raw = 0.7213 / (1.0 + 1.079 / m) * m * m / sum;
-    if (raw <= 2.5 * m && zeros > 0) /* few: by the registers that none has met */
-        return (uint64_t)(m * log(m / zeros) + 0.5);
-    return (uint64_t)(raw + 0.5);
+    return wr_hll_estimate(n->registers, WR_DISTINCT_BITS);
 }
 
 const struct wr_top *wr_newcomers_top(const struct wr_newcomers *n, size_t rank)

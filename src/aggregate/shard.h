@@ -14,6 +14,7 @@
  * Threads: all functions are the owner's, but wr_batch_give (any) and the inbox's.
  */
 #include "aggregate/displace.h"
+#include "aggregate/epoch.h"
 #include "aggregate/inbox.h"
 #include "aggregate/newcomers.h"
 #include "aggregate/table.h"
@@ -41,14 +42,15 @@ struct wr_windows {
 /*
  * Asked once for each entry and window, before its first record there: whether the key is taken as
  * it is (0), or is to be booked under another one (1: written at dst, *ret_bytes long, with its
- * hash); WEIR_ENOMEM: neither. dst is the callee's.
+ * hash); WEIR_ENOMEM: neither. dst is the callee's. weight is the record's.
  */
 struct wr_folded {
     const char *key;
     size_t key_bytes;
     uint64_t hash;
 };
-typedef int wr_admit_fn(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+typedef int wr_admit_fn(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                        struct wr_folded *ret_folded);
 /* The current window has turned, or was reported. */
 typedef void wr_cycle_fn(void *ctx);
 
@@ -103,7 +105,8 @@ struct wr_shard {
     struct wr_newcomers *newcomers; /* NULL until the table was full */
     struct wr_cold cold;
     struct wr_old_slot *spare_slots;
-    struct wr_windows spare_windows; /* unsorted; capacity of touched kept */
+    uint32_t epoch_batches[WR_EPOCHS]; /* not given back yet */
+    struct wr_windows spare_windows;   /* unsorted; capacity of touched kept */
     bool started;
     bool stopped;
     bool overdue;   /* a window stayed open for want of memory */
@@ -163,6 +166,7 @@ struct weir_batch {
     char *keys;
     size_t keys_cap;
     size_t keys_used;
+    uint8_t epochs; /* of keys */
 };
 /* An empty batch with room for rows rows and key_bytes of keys; NULL: no memory. */
 struct weir_batch *wr_batch_get(struct wr_shard *s, size_t rows, size_t key_bytes);

@@ -132,17 +132,32 @@ int wr_codec_add_zero(struct wr_codec_bins *b, double count)
     return r == WEIR_OK ? wr_bins_add_zero(b->sk, weight) : r;
 }
 
+/* The sketch's index of first, if that and the last of n are of 32 bits in both. */
+static bool own_run(const struct wr_codec_bins *b, int64_t first, size_t n, int32_t *ret_own)
+{
+    int32_t last;
+    return first >= INT32_MIN && first <= INT32_MAX && n - 1 <= (size_t)(INT32_MAX - first) &&
+           own_index(b, first, ret_own) && own_index(b, first + (int64_t)n - 1, &last);
+}
+
 int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t first,
                      const uint64_t *weights, size_t n)
 {
     int32_t own;
-    int32_t last;
     if (!n)
         return WEIR_OK;
-    if (first < INT32_MIN || first > INT32_MAX || n - 1 > (size_t)(INT32_MAX - first) ||
-        !own_index(b, first, &own) || !own_index(b, first + (int64_t)n - 1, &last))
-        return WEIR_EFORMAT;
-    return wr_bins_add_run(b->sk, sign, own, weights, n);
+    return own_run(b, first, n, &own) ? wr_bins_add_run(b->sk, sign, own, weights, n)
+                                      : WEIR_EFORMAT;
+}
+
+int wr_codec_add_counts(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t first,
+                        const uint16_t *counts, size_t n)
+{
+    int32_t own;
+    if (!n)
+        return WEIR_OK;
+    return own_run(b, first, n, &own) ? wr_bins_add_counts(b->sk, sign, own, counts, n)
+                                      : WEIR_EFORMAT;
 }
 
 /* Statistics that no values with these bins can have are left out. */

@@ -95,6 +95,9 @@ int wr_codec_add_zero(struct wr_codec_bins *b, double count);
 /* The bins [first, first + n), weights as they are. The same errors. */
 int wr_codec_add_run(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t first,
                      const uint64_t *weights, size_t n);
+/* The same with whole counts. */
+int wr_codec_add_counts(struct wr_codec_bins *b, enum wr_bins_sign sign, int64_t first,
+                        const uint16_t *counts, size_t n);
 /* wr_codec_weight for any count. */
 int wr_codec_weight_any(struct wr_codec_bins *b, double count, uint64_t *ret_weight);
 /* A count in units of 2^-20, with what was carried. Errors: those of a count. */

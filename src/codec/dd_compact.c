@@ -16,18 +16,20 @@
 #include "codec/dd_compact.h"
 
 #include "codec/codec.h"
-#include "codec/varfloat.h"
+#include "codec/varfloats.h"
 
 enum { RUN_MAX = 2048 };
 
-/* Bins on their way to the sketch, where neighbours go together: [lo, hi) of weights are set, and
+/* Bins on their way to the sketch, where neighbours go together: [lo, hi) of counts are set, and
  * are bins base + lo and on. It grows at both ends, since tails may come behind what they are of.
- */
+ * From the first that is not a whole count of 16 bits on it is wide: weights are, instead. */
 struct run {
     enum wr_bins_sign sign;
     int64_t base;
     size_t lo;
     size_t hi;
+    bool wide;
+    uint16_t counts[RUN_MAX];
     uint64_t weights[RUN_MAX];
 };
 
@@ -138,11 +140,31 @@ static void check(struct reader *r, int err)
 static void flush(struct reader *r)
 {
     struct run *const run = &r->run;
-    if (r->building && !r->err && run->hi > run->lo)
-        check(r, wr_codec_add_run(&r->bins, run->sign, run->base + (int64_t)run->lo,
-                                  run->weights + run->lo, run->hi - run->lo));
+    const int64_t first = run->base + (int64_t)run->lo;
+    const size_t n = run->hi - run->lo;
+    if (r->building && !r->err && n && run->wide)
+        check(r, wr_codec_add_run(&r->bins, run->sign, first, run->weights + run->lo, n));
+    else if (r->building && !r->err && n)
+        check(r, wr_codec_add_counts(&r->bins, run->sign, first, run->counts + run->lo, n));
     run->lo = 0;
     run->hi = 0;
+    run->wide = false;
+}
+
+static void widen(struct run *run)
+{
+    for (size_t i = run->lo; i < run->hi && !run->wide; i++)
+        run->weights[i] = (uint64_t)run->counts[i] << 20;
+    run->wide = true;
+}
+
+/* Nothing is in [from, to) yet. */
+static void set_zeros(struct run *run, size_t from, size_t to)
+{
+    if (run->wide)
+        memset(run->weights + from, 0, (to - from) * sizeof run->weights[0]);
+    else
+        memset(run->counts + from, 0, (to - from) * sizeof run->counts[0]);
 }
 
 static bool index_fits(struct reader *r, int64_t index)
@@ -153,9 +175,9 @@ static bool index_fits(struct reader *r, int64_t index)
     return false;
 }
 
-/* Where [index, index + n), of 32 bits, lies in the run, n <= RUN_MAX. *ret_fresh: none of it was
- * there, and nothing is set; else what was not there is 0. */
-static uint64_t *room(struct reader *r, int64_t index, size_t n, bool *ret_fresh)
+/* Where [index, index + n), of 32 bits, lies in the run, n <= RUN_MAX. What was not there is 0;
+ * *ret_fresh: that is all of it. */
+static size_t room(struct reader *r, int64_t index, size_t n, bool *ret_fresh)
 {
     struct run *const run = &r->run;
     if (run->hi == run->lo || index < run->base || index + (int64_t)n > run->base + RUN_MAX) {
@@ -165,28 +187,35 @@ static uint64_t *room(struct reader *r, int64_t index, size_t n, bool *ret_fresh
         run->hi = run->lo;
     }
     const size_t at = (size_t)(index - run->base);
-    uint64_t *const weights = run->weights;
     *ret_fresh = at >= run->hi || at + n <= run->lo;
-    const size_t new_lo = at + (*ret_fresh ? n : 0); /* zeros from there up, and down to there */
-    const size_t new_hi = at + (*ret_fresh ? 0 : n);
-    if (new_lo < run->lo)
-        memset(weights + new_lo, 0, (run->lo - new_lo) * sizeof weights[0]);
-    if (new_hi > run->hi)
-        memset(weights + run->hi, 0, (new_hi - run->hi) * sizeof weights[0]);
+    if (at < run->lo)
+        set_zeros(run, at, run->lo);
+    if (at + n > run->hi)
+        set_zeros(run, run->hi, at + n);
     run->lo = at < run->lo ? at : run->lo;
     run->hi = at + n > run->hi ? at + n : run->hi;
-    return weights + at;
+    return at;
+}
+
+/* weight more at place at. */
+static void put_at(struct reader *r, size_t at, uint64_t weight)
+{
+    struct run *const run = &r->run;
+    const uint64_t count = (weight >> 20) + run->counts[at]; /* when it is not wide */
+    if (WR_LIKELY(!run->wide && is_whole(weight) && count <= UINT16_MAX)) {
+        run->counts[at] = (uint16_t)count;
+        return;
+    }
+    widen(run);
+    if (__builtin_add_overflow(run->weights[at], weight, &run->weights[at]))
+        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
 }
 
 /* weight more at index, which is of 32 bits. */
 static void put(struct reader *r, int64_t index, uint64_t weight)
 {
     bool fresh;
-    uint64_t *const at = room(r, index, 1, &fresh);
-    if (fresh)
-        *at = weight;
-    else if (__builtin_add_overflow(*at, weight, at))
-        refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+    put_at(r, room(r, index, 1, &fresh), weight);
 }
 
 static void put_count(struct reader *r, int64_t index, double count)
@@ -219,84 +248,22 @@ static void take_ones(struct reader *r, uint64_t n)
     }
 }
 
-/*
- * A count of three bytes at most, the highest of word, with zeros below: its groups of 7 bits go
- * where a double has them, with 20 more in the exponent, so that less 2^20 it is the weight. It has
- * at most 15 bits of fraction, so the weight is whole.
- */
-WR_INLINE uint64_t short_bits(uint64_t word)
-{
-    return ((word & (UINT64_C(0x7f) << 56)) >> 5 | (word & (UINT64_C(0x7f) << 48)) >> 4 |
-            (word & (UINT64_C(0x7f) << 40)) >> 3) +
-           WR_VARFLOAT_ONE + (UINT64_C(20) << 52);
-}
-
-/* Bits of 2^20 * 2^43: below it a weight fits 64 bits with a sign. */
-#define SHORT_END (WR_VARFLOAT_ONE + (UINT64_C(63) << 52))
-
-WR_INLINE uint64_t short_weight(uint64_t bits)
-{
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return (uint64_t)(int64_t)(v - 0x1p20);
-}
-
-/* Counts of up to three bytes, two out of each eight bytes; how many, until one is another. */
-static size_t take_short(const uint8_t **at, const uint8_t *end, uint64_t *weights, size_t n)
-{
-    size_t i = 0;
-    while (i + 1 < n && end - *at >= 8) {
-        const uint64_t word = wr_load64le(*at);
-        const uint64_t ends = ~word & UINT64_C(0x8080808080808080);
-        const uint64_t behind = ends & (ends - 1);
-        if (WR_UNLIKELY(!behind))
-            break;
-        const unsigned first = (unsigned)__builtin_ctzll(ends) + 1; /* bits */
-        const unsigned both = (unsigned)__builtin_ctzll(behind) + 1;
-        if (WR_UNLIKELY(first > 24 || both - first > 24))
-            break;
-        const uint64_t high = __builtin_bswap64(word);
-        const uint64_t a = short_bits(high & ~(UINT64_MAX >> first));
-        const uint64_t b = short_bits((high & ~(UINT64_MAX >> both)) << first);
-        if (WR_UNLIKELY(a >= SHORT_END || b >= SHORT_END))
-            break;
-        weights[i] = short_weight(a);
-        weights[i + 1] = short_weight(b);
-        *at += both / 8;
-        i += 2;
-    }
-    return i;
-}
-
-/* n counts into what holds nothing yet. */
-static void take_fresh(struct reader *r, uint64_t *weights, size_t n)
-{
-    size_t i = 0;
-    while (i < n && !r->err) {
-        if (r->bins.carry == 0)
-            i += take_short(&r->at, r->end, weights + i, n - i);
-        if (i == n)
-            return;
-        weights[i] = 0;
-        check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weights[i]));
-        i++;
-    }
-}
-
 /* Counts of one bin behind the other, both ends of 32 bits. */
 static void take_neighbours(struct reader *r, int64_t index, uint64_t n)
 {
+    struct run *const run = &r->run;
     while (n && !r->err) {
         const size_t m = n < RUN_MAX ? (size_t)n : RUN_MAX;
         bool fresh;
-        uint64_t *const weights = room(r, index, m, &fresh);
-        if (fresh)
-            take_fresh(r, weights, m);
-        for (size_t i = 0; i < m && !fresh && !r->err; i++) {
+        const size_t at = room(r, index, m, &fresh);
+        for (size_t i = 0; i < m && !r->err; i++) {
+            if (fresh && !run->wide && r->bins.carry == 0)
+                i += wr_varfloats_get(&r->at, r->end, run->counts + at + i, m - i);
+            if (i == m)
+                break;
             uint64_t weight = 0;
             check(r, wr_codec_weight(&r->bins, take_varfloat(r), &weight));
-            if (__builtin_add_overflow(weights[i], weight, &weights[i]))
-                refuse(r, WEIR_ERANGE, "counts of more than 64 bits");
+            put_at(r, at + i, weight);
         }
         index += (int64_t)m;
         n -= m;

@@ -24,6 +24,11 @@ enum {
     BLOCK_RUN = 0x0c    /* counts one behind the other */
 };
 
+static inline bool is_whole(uint64_t weight)
+{
+    return (weight & (WEIR_WEIGHT_ONE - 1)) == 0;
+}
+
 /* Small counts outside of runs are gathered; the bytes are those of the way for any weights. */
 enum wr_compact_way { WR_COMPACT_GATHERED, WR_COMPACT_ANY };
 /* As wr_dd_compact_encode, for tests. */

@@ -23,6 +23,7 @@ void weir_decoder_free(struct weir_decoder *decoder)
         return;
     const struct weir_alloc a = decoder->alloc;
     wr_free(&a, decoder->dict, decoder->dict_cap * sizeof *decoder->dict);
+    wr_free(&a, decoder->kept, decoder->kept_cap);
     wr_free(&a, decoder, sizeof *decoder);
 }
 

@@ -8,7 +8,8 @@
  * The slot array lives in the decoder and is reused from span to span; only the present bits are
  * cleared, so a span costs what it carries.
  *
- * Threads: one at a time. Memory: the decoder, and the table of strings (dict.h).
+ * Threads: one at a time. Memory: the decoder, the table of strings (dict.h), and at most 512 KiB
+ * of spans that wait (dd_v1_kept.c).
  */
 #include "base/bits.h"
 #include "decode/tags.h"
@@ -69,6 +70,9 @@ struct weir_decoder {
     struct wr_shape shape_meta[WR_SHAPE_META];
     struct wr_shape shape_metrics[WR_SHAPE_METRICS];
     struct wr_held held[WR_HELD_SPANS + 1]; /* the last one: of the spans behind them */
+    char *kept;                             /* those: see dd_v1_kept.c */
+    size_t kept_cap;
+    size_t kept_len;
 };
 
 /* One walk of one payload. */

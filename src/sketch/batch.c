@@ -6,71 +6,47 @@
  * compiled for each width of counter. Whatever a fast loop cannot do (a zero, a negative, a new
  * range, a wider counter) it leaves to the way one value takes, and goes on behind it.
  *
- * Into many: the header of a sketch is asked for 128 pairs ahead, and the line of its bins that
- * will be written 64 ahead, when the header is there.
+ * Into many: the header of a sketch is asked for 128 pairs ahead. 64 ahead, when it is there, the
+ * bin of the value is found, and the line that will be written is asked for.
  *
  * Threads: owner. Memory: that of the sketches.
  */
-#include "sketch/state.h"
+#include "sketch/record.h"
 
-#include <float.h>
-
-/* What the fast loops keep out of memory. Apart from each other, or else compilers pair them in
- * vectors, and a sum then waits for what is done to its partner. */
+/* What the fast loops keep out of memory. */
 struct running {
-    _Alignas(16) double sum;
-    _Alignas(16) double rest;
-    _Alignas(16) double min;
-    _Alignas(16) double max;
+    double sum;
+    double rest;
+    double min;
+    double max;
 };
 
-/*
- * What a loop need not ask of each value when all that the array, or the table, covers is of that
- * kind: so small that no sum of them comes near DBL_MAX; with the default mapping also bins that
- * only positive values have (negative ones and what is no number would be above, zeros below).
- */
-#define PLAIN_EXPONENT 512
-static bool is_plain(const struct weir_sketch *sk, enum wr_way way)
+/* Whether every value in the bins of the array is moderate and positive: what is neither is then
+ * outside it, and need not be asked for. */
+static bool is_plain(const struct weir_sketch *sk)
 {
-    const struct weir_mapping *const m = wr_sketch_mapping(sk);
-    if (!(fabs(sk->sum.value.sum) <= 0x1p900))
-        return false;
-    if (way == WR_WAY_TABLE)
-        return (m->cell_first + m->cell_count) << m->cell_shift <= (uint64_t)(1023 + PLAIN_EXPONENT)
-                                                                       << 52;
-    return way == WR_WAY_DEFAULT && sk->base >= WR_MAPPING_VALUE_MIN &&
-           sk->base <= PLAIN_EXPONENT * WR_MAPPING_SUB - (int32_t)sk->cap;
+    return sk->base >= WR_MAPPING_VALUE_MIN &&
+           sk->base <= WR_MODERATE_OCTAVE * WR_MAPPING_SUB - (int32_t)sk->cap;
 }
 
-/* Of a mapping's table, what would else be read again after each counter is written. */
-struct cells {
-    const uint64_t *at;
-    uint64_t first;
-    uint64_t count;
-    uint32_t shift;
-    int32_t index_first;
-};
-
-WR_INLINE bool index_in(const struct cells *c, double v, int32_t *ret_index)
+/* Add one to a counter; roomy: none can be full. */
+WR_INLINE bool count_one(uint8_t *bins, unsigned width, size_t at, bool roomy)
 {
-    const uint64_t bits = wr_mapping_bits(v);
-    const uint64_t cell = (bits >> c->shift) - c->first;
-    if (WR_UNLIKELY(cell >= c->count))
-        return false;
-    *ret_index = c->index_first + (int32_t)((bits + c->at[cell]) >> c->shift);
+    if (!roomy)
+        return wr_counter_try_add(bins, width, at, 1);
+    ((uint32_t *)(void *)bins)[at]++;
     return true;
 }
 
 /*
  * Record values from the first on while it takes no change of shape: how many. Compiled once for
- * each width and way. Every counter stands for whole weights.
+ * each width and way. Every counter stands for whole weights. roomy: all of the sketch in one
+ * counter of 32 bits would not fill it.
  */
-WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_way way, bool plain,
+WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_fast way, bool roomy,
                             const double *values, size_t n, struct running *run)
 {
-    const struct weir_mapping *const m = wr_sketch_mapping(sk);
-    const struct cells cells = {m->cells, m->cell_first, m->cell_count, m->cell_shift,
-                                m->index_first};
+    const struct wr_kind_head head = *sk->of.head; /* or it is read again after each counter */
     uint8_t *const bins = sk->bins;
     const uint32_t base = (uint32_t)sk->base;
     const uint32_t cap = sk->cap;
@@ -82,19 +58,14 @@ WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_way 
     for (; i < n; i++) {
         const double v = values[i];
         int32_t index;
-        if (plain && way == WR_WAY_DEFAULT)
+        if (way == WR_FAST_VALUE)
             index = wr_mapping_index_value(v);
-        else if (WR_UNLIKELY(plain ? !index_in(&cells, v, &index)
-                                   : !wr_index_by(way, m, v, &index)))
+        else if (WR_UNLIKELY(!wr_index_moderate(WR_FAST_TABLE, &head, v, &index)))
             break;
         const uint32_t at = (uint32_t)index - base;
-        const double next = sum + v;
-        if (WR_UNLIKELY(at >= cap || (!plain && !(next <= DBL_MAX)) ||
-                        !wr_counter_try_add(bins, width, at, 1)))
+        if (WR_UNLIKELY(at >= cap || !count_one(bins, width, at, roomy)))
             break;
-        const double part = next - sum; /* as in sum_add */
-        rest += (sum - (next - part)) + (v - part);
-        sum = next;
+        sum = wr_two_sum(sum, v, &rest);
         min = min < v ? min : v; /* in this order it is one instruction */
         max = max > v ? max : v;
     }
@@ -105,33 +76,30 @@ WR_INLINE size_t count_loop(struct weir_sketch *sk, unsigned width, enum wr_way 
     return i;
 }
 
-#define LOOPS(bits, width)                                                                         \
-    static WR_NOINLINE size_t plain_##bits(struct weir_sketch *sk, enum wr_way way,                \
+#define LOOPS(bits, width, roomy)                                                                  \
+    static WR_NOINLINE size_t count_##bits(struct weir_sketch *sk, enum wr_fast way,               \
                                            const double *values, size_t n, struct running *run)    \
     {                                                                                              \
-        return way == WR_WAY_DEFAULT ? count_loop(sk, width, WR_WAY_DEFAULT, true, values, n, run) \
-                                     : count_loop(sk, width, WR_WAY_TABLE, true, values, n, run);  \
-    }                                                                                              \
-    static WR_NOINLINE size_t count_##bits(struct weir_sketch *sk, enum wr_way way,                \
-                                           const double *values, size_t n, struct running *run)    \
-    {                                                                                              \
-        return is_plain(sk, way) ? plain_##bits(sk, way, values, n, run)                           \
-                                 : count_loop(sk, width, WR_WAY_ANY, false, values, n, run);       \
+        return way == WR_FAST_VALUE ? count_loop(sk, width, WR_FAST_VALUE, roomy, values, n, run)  \
+                                    : count_loop(sk, width, WR_FAST_TABLE, roomy, values, n, run); \
     }
-LOOPS(8, 0)
-LOOPS(16, 1)
-LOOPS(32, 2)
+LOOPS(8, 0, false)
+LOOPS(16, 1, false)
+LOOPS(32, 2, false)
+LOOPS(32_roomy, 2, true)
 #undef LOOPS
 
 /* As count_loop, with the state of sk before and after. Its total cannot overflow. */
 static size_t count_run(struct weir_sketch *sk, const double *values, size_t n)
 {
-    const enum wr_way way = wr_way_of(wr_sketch_mapping(sk));
+    const enum wr_fast way = (enum wr_fast)sk->of.head->fast;
     struct running run = {.sum = sk->sum.value.sum,
                           .rest = sk->sum.value.rest,
                           .min = sk->min.value,
                           .max = sk->max.value};
     size_t done;
+    if (way != WR_FAST_TABLE && (way != WR_FAST_VALUE || !is_plain(sk)))
+        return 0;
     switch (sk->flags & WR_SK_SHAPE) {
     case 0:
         done = count_8(sk, way, values, n, &run);
@@ -140,7 +108,10 @@ static size_t count_run(struct weir_sketch *sk, const double *values, size_t n)
         done = count_16(sk, way, values, n, &run);
         break;
     case 2:
-        done = count_32(sk, way, values, n, &run);
+        if ((sk->weight >> WR_STORE_SHIFT) + n <= UINT32_MAX)
+            done = count_32_roomy(sk, way, values, n, &run);
+        else
+            done = count_32(sk, way, values, n, &run);
         break;
     default: /* a list, fractions, 64 bits: one by one */
         return 0;
@@ -178,38 +149,57 @@ int weir_sketch_add_many(struct weir_sketch *sk, const double *values, size_t n,
     return r == WEIR_ERANGE ? WEIR_OK : r;
 }
 
-#define AHEAD_HEADER 128
-#define AHEAD_BINS 64
+#define AHEAD_HEADER 128u
+#define AHEAD_BINS 64u /* a power of two */
 
-/* Ask for what recording value will write; sk's header should be there. */
-static void prefetch_bins(const struct weir_sketch *sk, double value)
+/* The bin of a pair's value, where the fast way will do; its sketch's header should be there. Asks
+ * for the line that it will be counted in. */
+WR_INLINE int32_t look_ahead(const struct weir_sketch_pair *p)
 {
-    if (!sk->bins)
-        return;
-    if (sk->flags & WR_SK_LIST) {
-        WR_PREFETCH_W(sk->bins + (size_t)sk->cap * 2);
-        return;
-    }
-    if (!wr_is_positive(wr_mapping_bits(value)))
-        return;
-    const uint32_t at = (uint32_t)wr_index_value(wr_sketch_mapping(sk), value) - (uint32_t)sk->base;
-    if (at < sk->cap)
-        WR_PREFETCH_W(sk->bins + ((size_t)at << (sk->flags & WR_SK_WIDTH)));
+    const struct weir_sketch *const sk = p->sketch;
+    const struct wr_kind_head *const head = sk->of.head;
+    int32_t index = WR_MAPPING_NO_BIN;
+    if (head->fast == WR_FAST_VALUE)
+        (void)wr_index_moderate(WR_FAST_VALUE, head, p->value, &index);
+    else if (head->fast == WR_FAST_TABLE)
+        (void)wr_index_moderate(WR_FAST_TABLE, head, p->value, &index);
+    const uint32_t at = (uint32_t)index - (uint32_t)sk->base;
+    const uint32_t cap = sk->cap;
+    const uint32_t counter = at < cap ? at << (sk->flags & WR_SK_WIDTH) : 0;
+    /* a number: what has no block yet is at none */
+    const uintptr_t line = (uintptr_t)sk->bins + (sk->flags & WR_SK_LIST ? cap * 2 : counter);
+    WR_PREFETCH_W((const void *)line);
+    return index;
+}
+
+WR_INLINE bool add_at(struct weir_sketch *sk, double value, int32_t index)
+{
+    uint64_t total;
+    if (WR_UNLIKELY(index == WR_MAPPING_NO_BIN ||
+                    __builtin_add_overflow(sk->weight, WEIR_WEIGHT_ONE, &total) ||
+                    !wr_sketch_try_count(sk, index, WEIR_WEIGHT_ONE)))
+        return false;
+    wr_account_moderate(sk, value, total);
+    return true;
 }
 
 int weir_sketch_add_pairs(const struct weir_sketch_pair *pairs, size_t n, size_t *ret_refused)
 {
     size_t refused = 0;
     int first_error = WEIR_OK;
+    int32_t indices[AHEAD_BINS];
     for (size_t i = 0; i < n && i < AHEAD_HEADER; i++)
         WR_PREFETCH_W(pairs[i].sketch);
     for (size_t i = 0; i < n && i < AHEAD_BINS; i++)
-        prefetch_bins(pairs[i].sketch, pairs[i].value);
+        indices[i] = look_ahead(&pairs[i]);
     for (size_t i = 0; i < n; i++) {
-        if (n - i > AHEAD_HEADER)
+        const int32_t index = indices[i % AHEAD_BINS];
+        if (WR_LIKELY(n - i > AHEAD_HEADER))
             WR_PREFETCH_W(pairs[i + AHEAD_HEADER].sketch);
-        if (n - i > AHEAD_BINS)
-            prefetch_bins(pairs[i + AHEAD_BINS].sketch, pairs[i + AHEAD_BINS].value);
+        if (WR_LIKELY(n - i > AHEAD_BINS))
+            indices[i % AHEAD_BINS] = look_ahead(&pairs[i + AHEAD_BINS]);
+        if (WR_LIKELY(add_at(pairs[i].sketch, pairs[i].value, index)))
+            continue;
         const int r = weir_sketch_add(pairs[i].sketch, pairs[i].value, 0);
         refused += r != WEIR_OK;
         if (r == WEIR_ENOMEM)

@@ -240,74 +240,155 @@ static void write_counters(struct wr_store *st, int32_t index, size_t n, const u
         write_loop(bins, 3, st->shift, n, weights);
 }
 
-/* A run into a store that is empty and may have as many bins. */
-static int load_run(const struct wr_kind *kind, struct wr_store *st, int32_t index, size_t n,
-                    const uint64_t *weights, const struct run *run)
+/* The store of a sign with empty counters for a run that it has not been given yet; else NULL is in
+ * *ret_store. WEIR_OK or WEIR_ENOMEM. */
+static int load_begin(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t index,
+                      const struct run *run, struct wr_store *pos, struct wr_store **ret_store)
 {
+    const struct wr_kind *const kind = wr_sketch_kind(sk);
     const uint8_t shift = run->bits & (WEIR_WEIGHT_ONE - 1) ? 0 : WR_STORE_SHIFT;
-    const int r = wr_store_reserve(st, kind, index, (int32_t)((uint32_t)index + (uint32_t)n - 1),
+    const size_t used = run->end - run->first;
+    int32_t lo;
+    int32_t hi;
+    *ret_store = NULL;
+    if (used <= 8 || used > kind->head.max_bins || wr_bins_range(sk, sign, &lo, &hi))
+        return WEIR_OK;
+    struct wr_store *st = pos;
+    if (sign == WR_BINS_NEGATIVE) {
+        struct wr_rest *const rest = wr_sketch_rest(sk);
+        if (!rest)
+            return WEIR_ENOMEM;
+        st = &rest->neg;
+    } else {
+        if (sk->flags & WR_SK_LIST)
+            (void)wr_list_spread(sk); /* of nothing: takes no memory */
+        *pos = wr_sketch_take(sk);
+    }
+    const int r = wr_store_reserve(st, kind, index, (int32_t)((uint32_t)index + (uint32_t)used - 1),
                                    run->bits >> shift, shift);
+    if (sign == WR_BINS_POSITIVE)
+        wr_sketch_put(sk, st);
     if (r == WEIR_OK)
-        write_counters(st, index, n, weights);
+        *ret_store = st;
     return r;
 }
 
 int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
                     const uint64_t *weights, size_t n)
 {
-    const struct wr_kind *const kind = wr_sketch_kind(sk);
     struct run run;
     uint64_t total;
     if (!measure_run(weights, n, &run) || __builtin_add_overflow(sk->weight, run.total, &total))
         return WEIR_ERANGE;
-    const size_t used = run.end - run.first;
-    int32_t lo;
-    int32_t hi;
-    if (used > 8 && used <= kind->head.max_bins && !wr_bins_range(sk, sign, &lo, &hi)) {
-        const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
-        int r = WEIR_OK;
-        if (sign == WR_BINS_NEGATIVE) {
-            struct wr_rest *const rest = wr_sketch_rest(sk);
-            r = rest ? load_run(kind, &rest->neg, index, used, weights + run.first, &run)
-                     : WEIR_ENOMEM;
-        } else {
-            if (sk->flags & WR_SK_LIST)
-                (void)wr_list_spread(sk); /* of nothing: takes no memory */
-            struct wr_store pos = wr_sketch_take(sk);
-            r = load_run(kind, &pos, index, used, weights + run.first, &run);
-            wr_sketch_put(sk, &pos);
-        }
-        if (r == WEIR_OK)
-            sk->weight = total;
-        return r;
+    const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
+    struct wr_store pos;
+    struct wr_store *st;
+    int r = load_begin(sk, sign, index, &run, &pos, &st);
+    if (st) {
+        write_counters(st, index, run.end - run.first, weights + run.first);
+        sk->weight = total;
+        return WEIR_OK;
     }
-    int r = WEIR_OK;
     for (size_t i = run.first; i < run.end && r == WEIR_OK; i++)
         r = wr_bins_add(sk, sign, (int32_t)((uint32_t)first + (uint32_t)i), weights[i]);
     return r;
 }
 
+/* Eight counts at a time, in two words; n < 2^16. */
+static struct run measure_counts(const uint16_t *counts, size_t n)
+{
+    const uint64_t even = UINT64_C(0x0000ffff0000ffff);
+    struct run r = {0};
+    while (n && !counts[n - 1])
+        n--;
+    while (r.first < n && !counts[r.first])
+        r.first++;
+    r.end = n;
+    uint64_t sums[2] = {0, 0}; /* two of 32 bits each */
+    uint64_t bits = 0;
+    size_t i = r.first;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t words[2];
+        memcpy(words, counts + i, sizeof words);
+        bits |= words[0] | words[1];
+        sums[0] += (words[0] & even) + (words[1] & even);
+        sums[1] += (words[0] >> 16 & even) + (words[1] >> 16 & even);
+    }
+    uint64_t total =
+        (sums[0] & UINT32_MAX) + (sums[0] >> 32) + (sums[1] & UINT32_MAX) + (sums[1] >> 32);
+    bits |= bits >> 32;
+    bits = (bits | bits >> 16) & UINT16_MAX;
+    for (; i < n; i++) {
+        total += counts[i];
+        bits |= counts[i];
+    }
+    r.total = total << 20;
+    r.bits = bits << 20;
+    return r;
+}
+
+/* Counters of whole weights, empty and wide enough. */
+static void write_counts(struct wr_store *st, int32_t index, size_t n, const uint16_t *counts)
+{
+    uint8_t *const bins = st->bins + ((size_t)((uint32_t)index - (uint32_t)st->base) << st->width);
+    if (st->width == 1)
+        memcpy(bins, counts, n * sizeof counts[0]);
+    else
+        for (size_t i = 0; i < n; i++)
+            wr_counter_put(bins, st->width, i, counts[i]);
+}
+
+int wr_bins_add_counts(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
+                       const uint16_t *counts, size_t n)
+{
+    if (n > UINT16_MAX)
+        return WEIR_ERANGE;
+    const struct run run = measure_counts(counts, n);
+    uint64_t total;
+    if (__builtin_add_overflow(sk->weight, run.total, &total))
+        return WEIR_ERANGE;
+    const int32_t index = (int32_t)((uint32_t)first + (uint32_t)run.first);
+    struct wr_store pos;
+    struct wr_store *st;
+    int r = load_begin(sk, sign, index, &run, &pos, &st);
+    if (st) {
+        write_counts(st, index, run.end - run.first, counts + run.first);
+        sk->weight = total;
+        return WEIR_OK;
+    }
+    for (size_t i = run.first; i < run.end && r == WEIR_OK; i++)
+        r = wr_bins_add(sk, sign, (int32_t)((uint32_t)first + (uint32_t)i),
+                        (uint64_t)counts[i] << 20);
+    return r;
+}
+
 enum { SUM_CHUNK = 256 };
 
-/* Of bins from index on, whose answers grow by g: two at a time, so that one product does not wait
- * for the other. */
+enum { SUM_LANES = 8 };
+
+/* Of bins from index on, whose answers grow by g: eight at a time, so that no product waits for
+ * another. */
 static double sum_growing_small(const struct weir_mapping *m, int32_t index, const uint16_t *counts,
                                 size_t n)
 {
     const double g = weir_mapping_gamma(m);
-    double even = weir_mapping_value(m, index);
-    double odd = even * g;
-    double even_sum = 0;
-    double odd_sum = 0;
-    for (size_t k = 0; k + 1 < n; k += 2) {
-        even_sum += even * counts[k];
-        odd_sum += odd * counts[k + 1];
-        even *= g * g;
-        odd *= g * g;
+    const double step = (g * g) * (g * g) * ((g * g) * (g * g));
+    double answers[SUM_LANES];
+    double sums[SUM_LANES] = {0};
+    answers[0] = weir_mapping_value(m, index);
+    for (size_t k = 1; k < SUM_LANES; k++)
+        answers[k] = answers[k - 1] * g;
+    size_t i = 0;
+    for (; i + SUM_LANES <= n; i += SUM_LANES) {
+        for (size_t k = 0; k < SUM_LANES; k++)
+            sums[k] += answers[k] * counts[i + k];
+        for (size_t k = 0; k < SUM_LANES; k++)
+            answers[k] *= step;
     }
-    if (n % 2)
-        even_sum += even * counts[n - 1];
-    return even_sum + odd_sum;
+    for (size_t k = 0; i + k < n; k++)
+        sums[k] += answers[k] * counts[i + k];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 static double sum_growing(const struct weir_mapping *m, int32_t index, const uint64_t *weights,
@@ -347,7 +428,8 @@ static double chunk_sum(const struct weir_sketch *sk, enum wr_bins_sign sign, in
     const struct weir_mapping *const m = wr_sketch_mapping(sk);
     const double last = weir_mapping_value(m, (int32_t)((uint32_t)first + (uint32_t)n - 1));
     /* 256 bins of 64 bits; at the end of doubles bins stop growing */
-    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG && last < DBL_MAX / 0x1p76;
+    const bool grows = weir_mapping_kind(m) <= WEIR_MAPPING_LOG && last < DBL_MAX / 0x1p76 &&
+                       weir_mapping_gamma(m) < 0x1p64; /* so is its eighth power a double */
     uint16_t counts[SUM_CHUNK];
     uint64_t weights[SUM_CHUNK];
     if (grows && wr_bins_read_small(sk, sign, first, n, counts))

@@ -59,6 +59,9 @@ WEIR_NODISCARD int wr_bins_add(struct weir_sketch *sk, enum wr_bins_sign sign, i
  * is an int32 too. */
 WEIR_NODISCARD int wr_bins_add_run(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
                                    const uint64_t *weights, size_t n);
+/* The same with whole counts. */
+WEIR_NODISCARD int wr_bins_add_counts(struct weir_sketch *sk, enum wr_bins_sign sign, int32_t first,
+                                      const uint16_t *counts, size_t n);
 WEIR_NODISCARD int wr_bins_add_zero(struct weir_sketch *sk, uint64_t weight);
 /*
  * What was added was not where it is: it may be as far as error from there, relatively to where it

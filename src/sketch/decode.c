@@ -100,6 +100,7 @@ WR_INLINE uint64_t read_weight(struct reader *r, uint8_t unit)
 }
 
 #define NOTE_MAX WR_LIST_SPAN
+#define NOTE_PAIRS (NOTE_MAX / 2) /* those of more bins are no shorter than a run of NOTE_MAX */
 
 /* What the first reading finds in the bins of one sign. Weights are in units of the form. */
 struct bins {
@@ -110,7 +111,8 @@ struct bins {
     uint64_t weight;
     uint64_t peak;
     uint64_t bits;  /* of all weights */
-    uint32_t *note; /* room for NOTE_MAX counts from sizes.first on, where a run is written down;
+    uint32_t *note; /* room for NOTE_MAX numbers, where bins are written down: the counts of a run
+                       from sizes.first on; of pairs how far each is above that, and its count.
                        NULL: it is not wanted, or not enough */
 };
 
@@ -160,25 +162,91 @@ static void scan_run(struct reader *r, struct bins *b, int32_t index)
     *b = t;
 }
 
+/* What scan_pairs keeps in registers. */
+struct pairs_walk {
+    const uint8_t *at;
+    uint64_t above; /* the first index */
+    uint64_t peak;
+    uint64_t bits;
+    uint64_t weight;
+};
+
+/*
+ * From the k-th on, pairs of a gap and a count of one byte each, which are the most of all; how
+ * many there are. Their weight cannot pass 64 bits unless it nearly had, which is the slow way's to
+ * see.
+ */
+WR_INLINE uint64_t short_pairs(struct pairs_walk *w, const uint8_t *end, uint64_t k, uint64_t n,
+                               uint32_t *note)
+{
+    struct pairs_walk t = *w;
+    const uint64_t room = (uint64_t)(end - t.at) / 2;
+    const uint64_t to = n - k < room ? n : k + room;
+    for (; k < to; k++, t.at += 2) {
+        const uint64_t gap = t.at[0];
+        const uint64_t count = t.at[1];
+        if (((gap | count) & 0x80) || !count)
+            break;
+        t.above += 1 + gap;
+        t.bits |= count;
+        t.weight += count;
+        if (note) {
+            note[2 * k] = (uint32_t)t.above;
+            note[2 * k + 1] = (uint32_t)count;
+        }
+    }
+    *w = t;
+    return k;
+}
+
 /* Bins that are not empty, each so many after the one before; none above most. */
 static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t most)
 {
-    for (uint64_t k = 0; k < b->n && !r->err; k++) {
-        if (k) {
-            const uint64_t gap = read_varint(r);
-            if (gap >= (uint64_t)((int64_t)most - index)) {
-                refuse(r, WEIR_EFORMAT);
-                return;
-            }
-            index = (int32_t)(index + 1 + (int64_t)gap);
-        }
+    const uint64_t highest = (uint64_t)((int64_t)most - index);
+    struct pairs_walk w = {.at = r->at};
+    struct bins t = *b;
+    uint64_t gap = 0;
+    if (t.n > NOTE_PAIRS)
+        t.note = NULL;
+    for (uint64_t k = 0; k < t.n && !r->err;) {
+        r->at = w.at;
+        if (k)
+            gap = read_varint(r) + 1;
         const uint64_t count = read_varint(r);
-        if (!count || !take_count(b, count))
+        if (gap > highest || !count || __builtin_add_overflow(w.weight, count, &w.weight))
             refuse(r, WEIR_EFORMAT);
-        sizes_add(&b->sizes, index, count);
+        w.at = r->at;
+        w.above += gap;
+        w.bits |= count;
+        w.peak = count > w.peak ? count : w.peak;
+        t.sizes.gaps += k ? varint_bytes(gap - 1) : 0;
+        t.sizes.counts += varint_bytes(count);
+        if (t.note) {
+            t.note[2 * k] = (uint32_t)w.above;
+            t.note[2 * k + 1] = (uint32_t)count; /* what does not fit is seen by the peak */
+        }
+        k++;
+        if (w.weight > UINT64_MAX / 2 || w.above > highest)
+            continue; /* so that what follows cannot wrap */
+        const uint64_t next = short_pairs(&w, r->end, k, t.n, t.note);
+        t.sizes.gaps += next - k;
+        t.sizes.counts += next - k;
+        k = next;
     }
-    if ((uint32_t)b->sizes.last - (uint32_t)b->sizes.first >= NOTE_MAX)
-        b->note = NULL;
+    if (!r->err && w.above > highest)
+        refuse(r, WEIR_EFORMAT);
+    if (r->err)
+        return;
+    r->at = w.at;
+    if (w.above >= NOTE_MAX)
+        t.note = NULL;
+    t.peak = w.bits & ~UINT64_C(0x7f) ? w.peak : w.bits; /* enough to choose a width by */
+    t.bits = w.bits;
+    t.weight = w.weight;
+    t.sizes.used = (uint32_t)t.n;
+    t.sizes.first = index;
+    t.sizes.last = (int32_t)(index + (int64_t)w.above);
+    *b = t;
 }
 
 /* The least and the greatest index that a bin may have. */
@@ -451,8 +519,9 @@ static int scan(struct reader *r, const struct weir_sketch *sk, struct decoded *
 struct noted {
     struct weir_sketch sketch;
     struct wr_rest rest;
-    uint32_t counts[NOTE_MAX];
+    uint32_t counts[NOTE_MAX]; /* of struct bins, note */
     uint16_t list[WR_LIST_MAX];
+    _Alignas(8) uint8_t spread[NOTE_MAX * sizeof(uint32_t)]; /* pairs as counters */
 };
 
 /* The bits of struct weir_sketch, flags that more stands for. */
@@ -463,57 +532,42 @@ static uint8_t flags_of(const struct decoded *d)
                      (d->more & MORE_DERIVED ? WR_SK_DERIVED : 0));
 }
 
-/* What comes in the way of a walk over the used bins: so many above the lowest. */
-typedef void used_fn(struct noted *n, uint32_t at, uint64_t count);
-
-static void append(struct noted *n, uint32_t at, uint64_t count)
+static size_t append(uint16_t *list, size_t n, uint32_t at, uint32_t count)
 {
     for (; count; count--)
-        n->list[n->sketch.cap++] = (uint16_t)at;
-}
-
-static void put(struct noted *n, uint32_t at, uint64_t count)
-{
-    wr_counter_put(n->sketch.bins, n->sketch.flags & WR_SK_WIDTH, at, count);
-}
-
-/* The used bins of pairs, read again. */
-WR_INLINE void each_pair(struct noted *n, const struct bins *b, const uint8_t *end, used_fn *fn)
-{
-    struct reader r = {.at = b->at, .end = end};
-    uint32_t at = 0;
-    for (uint64_t k = 0; k < b->n; k++) {
-        if (k)
-            at += 1 + (uint32_t)read_varint(&r);
-        fn(n, at, read_varint(&r));
-    }
+        list[n++] = (uint16_t)at;
+    return n;
 }
 
 /* A few whole weights are a list. */
-static void note_list(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
+static void note_list(struct noted *n, const struct bins *b, size_t span)
 {
     n->sketch.bins = (uint8_t *)n->list;
     n->sketch.flags |= WR_SK_LIST;
+    size_t cap = 0;
     if (b->pairs)
-        each_pair(n, b, end, append);
+        for (size_t k = 0; k < b->n; k++)
+            cap = append(n->list, cap, n->counts[2 * k], n->counts[2 * k + 1]);
     else
         for (size_t i = 0; i < span; i++)
-            append(n, (uint32_t)i, n->counts[i]);
+            cap = append(n->list, cap, (uint32_t)i, n->counts[i]);
+    n->sketch.cap = (uint16_t)cap;
     WR_ASSERT(n->sketch.cap == b->weight);
 }
 
 /* Counters of the narrowest width; those of a run in their place. */
-static void note_counters(struct noted *n, const struct bins *b, size_t span, const uint8_t *end)
+static void note_counters(struct noted *n, const struct bins *b, size_t span)
 {
     const uint8_t width = b->peak <= UINT8_MAX ? 0 : b->peak <= UINT16_MAX ? 1 : 2;
-    uint8_t *const bins = (uint8_t *)n->counts;
+    uint8_t *const bins = b->pairs ? n->spread : (uint8_t *)n->counts;
     n->sketch.bins = bins;
     n->sketch.cap = (uint16_t)span;
     n->sketch.size = wr_store_size((uint32_t)span << width);
     n->sketch.flags |= width;
     if (b->pairs) {
         memset(bins, 0, span << width);
-        each_pair(n, b, end, put);
+        for (size_t k = 0; k < b->n; k++)
+            wr_counter_put(bins, width, n->counts[2 * k], n->counts[2 * k + 1]);
         return;
     }
     for (size_t i = 0; i < span && width == 0; i++)
@@ -523,8 +577,7 @@ static void note_counters(struct noted *n, const struct bins *b, size_t span, co
 }
 
 /* The sketch that the form is, if its bins are written down. */
-static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind,
-                 const uint8_t *end)
+static bool note(struct noted *n, const struct decoded *d, const struct wr_kind *kind)
 {
     if (d->flags & FLAG_NEG || (d->flags & FLAG_POS && !d->pos.note))
         return false;
@@ -543,9 +596,9 @@ static bool note(struct noted *n, const struct decoded *d, const struct wr_kind 
         return true; /* no bins, no counters */
     const size_t span = (uint32_t)d->pos.sizes.last - (uint32_t)d->pos.sizes.first + 1;
     if (d->unit && d->pos.weight <= WR_LIST_MAX && !(d->more & MORE_POS_COLLAPSED))
-        note_list(n, &d->pos, span, end);
+        note_list(n, &d->pos, span);
     else
-        note_counters(n, &d->pos, span, end);
+        note_counters(n, &d->pos, span);
     if (!d->unit)
         n->sketch.flags |= WR_SK_FINE;
     return true;
@@ -614,7 +667,7 @@ static int replace(struct weir_sketch *sk, struct form *f)
     const int err = wr_sketch_set_mapping(sk, f->d.kind.head.mapping);
     if (err != WEIR_OK || !(f->d.flags & FLAG_CONTENT))
         return err;
-    if (note(&f->n, &f->d, wr_sketch_kind(sk), f->end))
+    if (note(&f->n, &f->d, wr_sketch_kind(sk)))
         return weir_sketch_merge(sk, &f->n.sketch);
     return load(sk, &f->d, f->end);
 }
@@ -659,8 +712,8 @@ int weir_sketch_merge_encoded(struct weir_sketch *dst, const void *src, size_t b
     if (err == WEIR_OK && f.d.made)
         err = WEIR_EVERSION;
     if (err == WEIR_OK && f.d.flags & FLAG_CONTENT)
-        err = note(&f.n, &f.d, wr_sketch_kind(dst), f.end) ? weir_sketch_merge(dst, &f.n.sketch)
-                                                           : merge_large(dst, &f);
+        err = note(&f.n, &f.d, wr_sketch_kind(dst)) ? weir_sketch_merge(dst, &f.n.sketch)
+                                                    : merge_large(dst, &f);
     form_done(&f);
     return err;
 }

@@ -175,3 +175,57 @@ bool wr_list_check(const struct weir_sketch *sk)
             return false;
     return true;
 }
+
+/* One more in each bin of the first n samples; how many were done when one was full. */
+WR_INLINE size_t count_up(uint8_t *bins, uint8_t width, const uint8_t *list, size_t n,
+                          uint32_t below)
+{
+    for (size_t k = 0; k < n; k++) {
+        uint16_t at;
+        memcpy(&at, list + k * 2, sizeof at);
+        const size_t bin = (uint32_t)at - below;
+        const uint64_t count = wr_counter_get(bins, width, bin);
+        if (count == UINT64_MAX >> (64 - (8u << width)))
+            return k;
+        wr_counter_put(bins, width, bin, count + 1);
+    }
+    return n;
+}
+
+static size_t count_up_by(uint8_t *bins, uint8_t width, const uint8_t *list, size_t n,
+                          uint32_t below)
+{
+    switch (width) {
+    case 0:
+        return count_up(bins, 0, list, n, below);
+    case 1:
+        return count_up(bins, 1, list, n, below);
+    case 2:
+        return count_up(bins, 2, list, n, below);
+    default:
+        return count_up(bins, 3, list, n, below);
+    }
+}
+
+bool wr_list_merge_inside(struct weir_sketch *dst, const struct weir_sketch *src)
+{
+    int32_t lo;
+    int32_t hi;
+    if (dst->flags & WR_SK_FINE || !dst->cap || !wr_list_range(src, &lo, &hi))
+        return false;
+    const uint32_t from = (uint32_t)lo - (uint32_t)dst->base;
+    const uint32_t to = (uint32_t)hi - (uint32_t)dst->base;
+    if (lo < dst->base || to >= dst->cap || from > to)
+        return false;
+    const uint8_t width = dst->flags & WR_SK_WIDTH;
+    const uint32_t below = (uint32_t)dst->base - (uint32_t)src->base;
+    const size_t n = src->cap;
+    size_t k = count_up_by(dst->bins, width, src->bins, n, below);
+    if (k == n)
+        return true;
+    while (k-- > 0) { /* one is full, once in the life of a width: all off again */
+        const size_t bin = wr_list_at(src, k) - below;
+        wr_counter_put(dst->bins, width, bin, wr_counter_get(dst->bins, width, bin) - 1);
+    }
+    return false;
+}

@@ -15,7 +15,9 @@
  *     (bounds below the cell) << 52  +  (2^52 - 1 - the bound inside)
  *
  * and adding the fraction carries into bit 52 exactly when the fraction is above that bound. What
- * lies on a bound is not above it: bins include their upper bound. The nanosecond grid has its own
+ * lies on a bound is not above it: bins include their upper bound. For doubles at scale 6 the same
+ * is also there in 64ths of an octave, to be added to all bits of a value at once, its exponent
+ * included. The nanosecond grid has its own
  * cells, of the bounds 10^9 g^i, so that bins are of seconds. Scale 8 has its own tables of 256
  * bounds, and a coarser scale is the index of scale 6 or 8 shifted right.
  * Tables: bounds.inc, written by tools/gen-bounds.py from exact integers.
@@ -62,6 +64,7 @@
 /* Answers of the bins of the octave of 1, scale 6. */
 extern WR_HIDDEN const double wr_mapping_values[WR_MAPPING_SUB];
 extern WR_HIDDEN const uint64_t wr_mapping_value_cells[1 << WR_MAPPING_CELL_BITS];
+extern WR_HIDDEN const uint64_t wr_mapping_value_steps[1 << WR_MAPPING_CELL_BITS];
 extern WR_HIDDEN const uint64_t wr_mapping_ns_cells[1 << WR_MAPPING_CELL_BITS];
 extern WR_HIDDEN const uint64_t wr_mapping_fine_value_cells[1 << WR_MAPPING_FINE_CELL_BITS];
 extern WR_HIDDEN const uint64_t wr_mapping_fine_ns_cells[1 << WR_MAPPING_FINE_CELL_BITS];
@@ -130,10 +133,9 @@ WR_INLINE int32_t wr_mapping_index_ns(int64_t duration_ns)
 WR_INLINE int32_t wr_mapping_index_value(double value)
 {
     const uint64_t bits = wr_mapping_bits(value);
-    const int32_t octave = (int32_t)(bits >> 52) - 1023;
-    return octave * WR_MAPPING_SUB - 1 +
-           wr_mapping_below(wr_mapping_value_cells, WR_MAPPING_CELL_BITS,
-                            bits & (((uint64_t)1 << 52) - 1));
+    const unsigned low = 52 - WR_MAPPING_SCALE;
+    const uint64_t cell = bits >> (52 - WR_MAPPING_CELL_BITS) & ((1 << WR_MAPPING_CELL_BITS) - 1);
+    return (int32_t)((bits + wr_mapping_value_steps[cell]) >> low) - (1023 * WR_MAPPING_SUB + 1);
 }
 
 /* As the two above, scale 8. */

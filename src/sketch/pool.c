@@ -147,13 +147,12 @@ int wr_sketch_pool_new(const struct weir_sketch_opts *opts, size_t spare_max, bo
     struct weir_sketch_pool *const pool = wr_alloc_zero(&o.alloc, sizeof *pool);
     if (!pool)
         return WEIR_ENOMEM;
-    pool->kind = (struct wr_kind){.head = {.mapping = weir_mapping_ref(o.mapping),
-                                           .max_bins = o.max_bins,
-                                           .grid = (uint8_t)o.grid},
-                                  .alloc = o.alloc,
-                                  .pool = pool,
-                                  .home = WR_KIND_POOL,
-                                  .roomy = roomy};
+    pool->kind =
+        (struct wr_kind){.head = wr_kind_head_of(weir_mapping_ref(o.mapping), o.max_bins, o.grid),
+                         .alloc = o.alloc,
+                         .pool = pool,
+                         .home = WR_KIND_POOL,
+                         .roomy = roomy};
     pool->max = spare_max;
     *ret_pool = pool;
     return WEIR_OK;

@@ -8,9 +8,7 @@
  *
  * Threads: owner. Memory: see state.h.
  */
-#include "sketch/state.h"
-
-#include <float.h>
+#include "sketch/record.h"
 
 #define MAX_BINS_LEAST 2u
 
@@ -54,11 +52,13 @@ int wr_sketch_opts_read(const struct weir_sketch_opts *opts, struct weir_sketch_
 static const struct wr_kind fixed_kinds[2] = {
     {.head = {.mapping = &wr_mapping_default,
               .max_bins = WEIR_SKETCH_BINS_DEFAULT,
-              .grid = WEIR_GRID_VALUE},
+              .grid = WEIR_GRID_VALUE,
+              .fast = WR_FAST_VALUE},
      .alloc = {.fn = wr_heap}},
     {.head = {.mapping = &wr_mapping_default,
               .max_bins = WEIR_SKETCH_BINS_DEFAULT,
-              .grid = WEIR_GRID_NS},
+              .grid = WEIR_GRID_NS,
+              .fast = WR_FAST_NS},
      .alloc = {.fn = wr_heap}},
 };
 
@@ -100,11 +100,10 @@ int weir_sketch_new(const struct weir_sketch_opts *opts, struct weir_sketch **re
     struct alone *const alone = wr_alloc(&o.alloc, sizeof *alone);
     if (!alone)
         return WEIR_ENOMEM;
-    alone->kind = (struct wr_kind){.head = {.mapping = weir_mapping_ref(o.mapping),
-                                            .max_bins = o.max_bins,
-                                            .grid = (uint8_t)o.grid},
-                                   .alloc = o.alloc,
-                                   .home = WR_KIND_BEHIND};
+    alone->kind =
+        (struct wr_kind){.head = wr_kind_head_of(weir_mapping_ref(o.mapping), o.max_bins, o.grid),
+                         .alloc = o.alloc,
+                         .home = WR_KIND_BEHIND};
     wr_sketch_init(&alone->sketch, &alone->kind);
     *ret_sketch = &alone->sketch;
     return WEIR_OK;
@@ -168,9 +167,9 @@ int wr_sketch_set_mapping(struct weir_sketch *sk, const struct weir_mapping *map
     if (!own)
         return WEIR_ENOMEM;
     const struct weir_mapping *const old = own->head.mapping;
-    own->head.mapping = weir_mapping_ref(mapping);
+    own->head = wr_kind_head_of(weir_mapping_ref(mapping), own->head.max_bins, own->head.grid);
     if (sk->flags & WR_SK_REST)
-        sk->of.rest->head.mapping = mapping;
+        sk->of.rest->head = own->head;
     weir_mapping_unref(old);
     return WEIR_OK;
 }
@@ -361,7 +360,7 @@ static WR_NOINLINE int add_ns_slow(struct weir_sketch *sk, int64_t duration_ns, 
 WR_INLINE int add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t weight)
 {
     uint64_t total;
-    if (WR_UNLIKELY(duration_ns <= 0 || wr_sketch_mapping(sk) != &wr_mapping_default ||
+    if (WR_UNLIKELY(duration_ns <= 0 || sk->of.head->fast != WR_FAST_NS ||
                     __builtin_add_overflow(sk->weight, weight, &total) ||
                     !wr_sketch_try_count(sk, wr_mapping_index_ns(duration_ns), weight)))
         return add_ns_slow(sk, duration_ns, weight);
@@ -414,23 +413,6 @@ int weir_sketch_add_ns(struct weir_sketch *sk, int64_t duration_ns, uint64_t wei
     return wr_sketch_add_ns(sk, duration_ns, weight ? weight : WEIR_WEIGHT_ONE);
 }
 
-/* Past DBL_MAX the sum stays there: never infinite, so never NaN. */
-WR_INLINE void sum_add(struct weir_sketch *sk, double v)
-{
-    const double sum = sk->sum.value.sum;
-    const double next = sum + v;
-    if (WR_UNLIKELY(fabs(next) > DBL_MAX)) {
-        sk->sum.value.sum = next > 0 ? DBL_MAX : -DBL_MAX;
-        sk->sum.value.rest = 0;
-        return;
-    }
-    /* what rounding took, exactly (Knuth's two-sum) */
-    const double part = next - sum;
-    const double lost = (sum - (next - part)) + (v - part);
-    sk->sum.value.sum = next;
-    sk->sum.value.rest += lost;
-}
-
 /* value * weight, within DBL_MAX. */
 WR_INLINE double weighted(double value, uint64_t weight)
 {
@@ -444,7 +426,7 @@ WR_INLINE double weighted(double value, uint64_t weight)
 WR_INLINE void account_value(struct weir_sketch *sk, double value, uint64_t weight, uint64_t total)
 {
     sk->weight = total;
-    sum_add(sk, weighted(value, weight));
+    wr_sum_add(sk, weighted(value, weight));
     if (value < sk->min.value)
         sk->min.value = value;
     if (value > sk->max.value)
@@ -474,43 +456,28 @@ static WR_NOINLINE int add_slow(struct weir_sketch *sk, double value, uint64_t w
 }
 
 /* As for durations above: each is compiled for one way to find a bin. */
-WR_INLINE int add_by(enum wr_way way, struct weir_sketch *sk, double value, uint64_t weight)
+WR_INLINE int add_by(enum wr_fast way, struct weir_sketch *sk, double value)
 {
-    const struct wr_kind_head *const head = sk->of.head;
     uint64_t total;
     int32_t index;
-    if (WR_UNLIKELY(head->grid != WEIR_GRID_VALUE ||
-                    !wr_index_by(way, head->mapping, value, &index) ||
-                    __builtin_add_overflow(sk->weight, weight, &total) ||
-                    !wr_sketch_try_count(sk, index, weight)))
-        return add_slow(sk, value, weight);
-    account_value(sk, value, weight, total);
+    if (WR_UNLIKELY(!wr_index_moderate(way, sk->of.head, value, &index) ||
+                    __builtin_add_overflow(sk->weight, WEIR_WEIGHT_ONE, &total) ||
+                    !wr_sketch_try_count(sk, index, WEIR_WEIGHT_ONE)))
+        return add_slow(sk, value, WEIR_WEIGHT_ONE);
+    wr_account_moderate(sk, value, total);
     return WEIR_OK;
-}
-
-static WR_NOINLINE int add_any(struct weir_sketch *sk, double value, uint64_t weight)
-{
-    return add_by(WR_WAY_ANY, sk, value, weight);
-}
-
-static WR_NOINLINE int add_table(struct weir_sketch *sk, double value)
-{
-    return add_by(WR_WAY_TABLE, sk, value, WEIR_WEIGHT_ONE);
 }
 
 int weir_sketch_add(struct weir_sketch *sk, double value, uint64_t weight)
 {
     if (WR_UNLIKELY(weight && weight != WEIR_WEIGHT_ONE))
-        return add_any(sk, value, weight);
-    switch (wr_way_of(wr_sketch_mapping(sk))) {
-    case WR_WAY_DEFAULT:
-        return add_by(WR_WAY_DEFAULT, sk, value, WEIR_WEIGHT_ONE);
-    case WR_WAY_TABLE:
-        return add_table(sk, value);
-    case WR_WAY_ANY:
-        break;
-    }
-    return add_any(sk, value, WEIR_WEIGHT_ONE);
+        return add_slow(sk, value, weight);
+    const uint32_t fast = sk->of.head->fast;
+    if (WR_LIKELY(fast == WR_FAST_VALUE))
+        return add_by(WR_FAST_VALUE, sk, value);
+    if (fast == WR_FAST_TABLE)
+        return add_by(WR_FAST_TABLE, sk, value);
+    return add_slow(sk, value, WEIR_WEIGHT_ONE);
 }
 
 static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
@@ -524,7 +491,7 @@ static void merge_exact(struct weir_sketch *dst, const struct weir_sketch *src)
         return;
     }
     dst->sum.value.rest += src->sum.value.rest;
-    sum_add(dst, src->sum.value.sum);
+    wr_sum_add(dst, src->sum.value.sum);
     if (src->min.value < dst->min.value)
         dst->min.value = src->min.value;
     if (src->max.value > dst->max.value)
@@ -556,8 +523,10 @@ static int merge_prepare(struct weir_sketch *dst, const struct wr_store *pos,
 /* Counters alone, and dst's are as they must be: no need to prepare anything. */
 static bool merge_inside(struct weir_sketch *dst, const struct weir_sketch *src)
 {
-    if ((dst->flags | src->flags) & WR_SK_LIST || src->flags & WR_SK_REST)
+    if (dst->flags & WR_SK_LIST || src->flags & WR_SK_REST)
         return false;
+    if (src->flags & WR_SK_LIST)
+        return wr_list_merge_inside(dst, src);
     const struct wr_store to = wr_sketch_take(dst);
     const struct wr_store from = wr_sketch_take(src);
     if (!wr_store_merge_inside(&to, &from))

@@ -106,13 +106,6 @@ double wr_sketch_inherited(const struct weir_sketch *sk);
 /* It is at least this from now on. WEIR_OK or WEIR_ENOMEM. */
 int wr_sketch_inherit(struct weir_sketch *sk, double error);
 
-/* Finite and above WR_MAPPING_ZERO_MAX, from the bits of it: doubles above 0 are in their order. */
-WR_INLINE bool wr_is_positive(uint64_t bits)
-{
-    const uint64_t first = UINT64_C(0x0010000000000001);
-    return bits - first <= UINT64_C(0x7fefffffffffffff) - first;
-}
-
 /* The bin of a magnitude: finite, above WR_MAPPING_ZERO_MAX. */
 WR_INLINE int32_t wr_index_value(const struct weir_mapping *m, double magnitude)
 {
@@ -121,30 +114,25 @@ WR_INLINE int32_t wr_index_value(const struct weir_mapping *m, double magnitude)
     return wr_mapping_index(m, magnitude);
 }
 
-/* How the bin of a value is found: each is a branch fewer than the next. */
-enum wr_way { WR_WAY_DEFAULT, WR_WAY_TABLE, WR_WAY_ANY };
-
-WR_INLINE enum wr_way wr_way_of(const struct weir_mapping *m)
+WR_INLINE uint8_t wr_fast_of(const struct weir_mapping *m, uint32_t grid)
 {
-    return m == &wr_mapping_default ? WR_WAY_DEFAULT : m->cell_count ? WR_WAY_TABLE : WR_WAY_ANY;
+    if (m == &wr_mapping_default)
+        return grid == WEIR_GRID_NS ? WR_FAST_NS : WR_FAST_VALUE;
+    return grid == WEIR_GRID_VALUE && m->cell_count ? WR_FAST_TABLE : WR_FAST_NONE;
 }
 
-/* The bin of value; false: it has none among the positive ones, or not in that way. */
-WR_INLINE bool wr_index_by(enum wr_way way, const struct weir_mapping *m, double value,
-                           int32_t *ret_index)
+WR_INLINE struct wr_kind_head wr_kind_head_of(const struct weir_mapping *m, uint32_t max_bins,
+                                              uint32_t grid)
 {
-    const uint64_t bits = wr_mapping_bits(value);
-    if (way == WR_WAY_TABLE) { /* what is negative or infinite is past every cell */
-        const uint64_t cell = (bits >> m->cell_shift) - m->cell_first;
-        if (WR_UNLIKELY(cell >= m->cell_count))
-            return false;
-        *ret_index = m->index_first + (int32_t)((bits + m->cells[cell]) >> m->cell_shift);
-        return true;
-    }
-    if (WR_UNLIKELY(!wr_is_positive(bits)))
-        return false;
-    *ret_index = way == WR_WAY_DEFAULT ? wr_mapping_index_value(value) : wr_mapping_index(m, value);
-    return true;
+    return (struct wr_kind_head){.mapping = m,
+                                 .max_bins = max_bins,
+                                 .grid = (uint8_t)grid,
+                                 .fast = wr_fast_of(m, grid),
+                                 .cell_shift = (uint8_t)m->cell_shift,
+                                 .cell_count = m->cell_count,
+                                 .index_first = m->index_first,
+                                 .cells = m->cells,
+                                 .cell_first = m->cell_first};
 }
 
 /* The bin of a duration above 0. */
@@ -215,6 +203,9 @@ int wr_list_room(struct weir_sketch *sk, int32_t index);
 int wr_list_spread(struct weir_sketch *sk);
 /* Append the samples of another list. false: they do not fit, nothing is changed. */
 bool wr_list_join(struct weir_sketch *dst, const struct weir_sketch *src);
+/* Add the samples of src, a list, to the counters of dst, if they are whole and have room for all
+ * where they are; else nothing is changed. */
+bool wr_list_merge_inside(struct weir_sketch *dst, const struct weir_sketch *src);
 bool wr_list_check(const struct weir_sketch *sk);
 
 /* Append a sample of weight one at this distance from the base, if that takes no other block. */

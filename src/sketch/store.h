@@ -25,11 +25,26 @@
 #define WR_STORE_SHIFT 20u        /* whole weights */
 #define WR_STORE_BINS_MOST 32768u /* so that a capacity fits 16 bits */
 
+/* The fast way to record into sketches of a kind; none: only the general one. */
+enum wr_fast {
+    WR_FAST_NONE,
+    WR_FAST_VALUE, /* values, the default mapping */
+    WR_FAST_TABLE, /* values, a mapping with a table */
+    WR_FAST_NS,    /* durations, the default mapping */
+};
+
 /* What recording needs of a kind. */
 struct wr_kind_head {
     const struct weir_mapping *mapping; /* held */
     uint32_t max_bins;                  /* 2..WR_STORE_BINS_MOST */
     uint8_t grid;
+    uint8_t fast; /* enum wr_fast, of the two */
+    /* The mapping's table, of WR_FAST_TABLE: at hand here, a load less away. */
+    uint8_t cell_shift;
+    uint32_t cell_count;
+    int32_t index_first;
+    const uint64_t *cells;
+    uint64_t cell_first;
 };
 
 /* What sketches that are made alike share: those of a pool one, any other one of its own. */

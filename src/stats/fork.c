@@ -18,6 +18,7 @@ static void forget(struct weir_stats *st)
 {
     wr_inbox_forget(&st->shard.inbox);
     wr_runner_forget(&st->runner);
+    wr_schemas_forget(&st->schemas);
 }
 
 uint64_t wr_stats_generation(struct weir_stats *st)

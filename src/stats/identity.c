@@ -14,6 +14,7 @@
 struct weir_stats_identity {
     struct wr_listed listed; /* first */
     struct weir_stats *stats;
+    const struct wr_schema *schema; /* pinned */
     uint64_t hash;
     uint64_t number;           /* see struct wr_prepared */
     size_t bytes;              /* of the block */
@@ -37,8 +38,9 @@ static bool is_ignored(const struct weir_stats *st, const struct weir_stats_iden
     return st->ignored.count && wr_ignored_has(&st->ignored, wr_key_resource(id->key));
 }
 
-int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *source,
-                            const struct weir_span *span, struct weir_stats_identity **ret_identity)
+static int identity_new(struct weir_stats *stats, const struct wr_schema *schema,
+                        const struct weir_source *source, const struct weir_span *span,
+                        struct weir_stats_identity **ret_identity)
 {
     if (wr_registry_claim(&stats->identities, stats->max_identities) != WEIR_OK)
         return WEIR_EFULL;
@@ -50,7 +52,6 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
     }
     memset(id, 0, sizeof *id);
     struct weir_bytes service;
-    const struct wr_schema *const schema = &stats->schema;
     id->key_bytes =
         (uint16_t)(schema->client
                        ? wr_key_build_client(schema, span, id->key, &service, &id->notes)
@@ -62,6 +63,8 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
     else
         id->bytes = most; /* a heap that cannot shrink a block keeps it */
     id->stats = stats;
+    id->schema = schema;
+    wr_schemas_pin_more(&stats->schemas, schema);
     id->number = atomic_fetch_add_explicit(&stats->identity_numbers, 1, memory_order_relaxed) + 1;
     id->hash = wr_hash_key(id->key, id->key_bytes, stats->seed);
     const unsigned marks = schema->client ? wr_marks_of_client(span) : wr_marks_of(span);
@@ -73,6 +76,20 @@ int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *
     wr_registry_push(&stats->identities, &id->listed);
     *ret_identity = id;
     return WEIR_OK;
+}
+
+int weir_stats_identity_new(struct weir_stats *stats, const struct weir_source *source,
+                            const struct weir_span *span, struct weir_stats_identity **ret_identity)
+{
+    return identity_new(stats, &stats->schema, source, span, ret_identity);
+}
+
+int weir_producer_identity_new(struct weir_producer *producer, const struct weir_source *source,
+                               const struct weir_span *span,
+                               struct weir_stats_identity **ret_identity)
+{
+    wr_producer_check(producer);
+    return identity_new(producer->stats, producer->schema, source, span, ret_identity);
 }
 
 void weir_stats_identity_free(struct weir_stats_identity *identity)
@@ -93,6 +110,7 @@ void wr_identities_release(struct weir_stats *st, struct wr_listed *dead)
     while (dead) {
         struct weir_stats_identity *const id = (struct weir_stats_identity *)(void *)dead;
         dead = dead->next;
+        wr_schemas_unpin(&st->schemas, id->schema);
         wr_free(&st->alloc, id, id->bytes);
     }
 }

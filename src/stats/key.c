@@ -203,7 +203,7 @@ size_t wr_key_build(const struct wr_schema *schema, const struct weir_span *span
             wr_key_put_slot(&w, WR_FIELD_BASE_SERVICE, span, WEIR_TAG_BASE_SERVICE, WR_TAG_MAX);
         put_added(&w, schema, span);
     }
-    wr_store64le(dst, w.present);
+    wr_store64le(dst, wr_key_marked(schema, w.present));
     return (size_t)(w.at - dst);
 }
 
@@ -262,7 +262,7 @@ size_t wr_key_overflow(const struct wr_schema *schema, char *dst, size_t cap)
             continue;
         wr_key_put(&w, (enum wr_field)i, blocked, sizeof blocked - 1, WR_TAG_MAX);
     }
-    wr_store64le(dst, w.present);
+    wr_store64le(dst, wr_key_marked(schema, w.present));
     return (size_t)(w.at - dst);
 }
 

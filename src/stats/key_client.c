@@ -151,6 +151,6 @@ size_t wr_key_build_client(const struct wr_schema *schema, const struct weir_spa
         put_endpoint(&w, schema, span);
     if (span->present)
         put_added(&w, schema, span, kind);
-    wr_store64le(dst, w.present);
+    wr_store64le(dst, wr_key_marked(schema, w.present));
     return (size_t)(w.at - dst);
 }

@@ -15,6 +15,13 @@ struct wr_key_writer {
     struct wr_key_notes *notes;
 };
 
+/* The fields that are present, and by which schema, where that matters: the fixed ones are the same
+ * in all. */
+static inline uint64_t wr_key_marked(const struct wr_schema *schema, uint64_t present)
+{
+    return present | (present >> WR_FIELD_FIXED ? schema->mark : 0);
+}
+
 /* Repaired or cut, at dst; returns how many bytes. */
 size_t wr_key_put_slow(struct wr_key_notes *notes, char *dst, const char *text, size_t len,
                        size_t limit);

@@ -20,6 +20,7 @@ struct wr_budget {
 
 static const char sentinel[] = WR_SENTINEL;
 enum { SENTINEL_BYTES = sizeof sentinel - 1 };
+static const uint64_t fields_mask = (UINT64_C(1) << WR_FIELDS_MAX) - 1;
 
 /* The limit that a field falls under; WEIR_LIMIT_COUNT: none. */
 static enum weir_limit limit_of(const struct wr_schema *schema, size_t field)
@@ -81,41 +82,92 @@ static struct wr_budget *budget_new(const struct weir_alloc *a, uint32_t limit)
     return NULL;
 }
 
-int wr_limits_init(struct wr_limits *l, const struct wr_schema *schema, const uint32_t *limits,
+static void budgets_free(struct wr_limits *l, struct wr_budgets *b)
+{
+    if (!b)
+        return;
+    for (uint64_t left = b->own; left; left &= left - 1)
+        budget_free(l->alloc, b->at[__builtin_ctzll(left)]);
+    wr_free(l->alloc, b, sizeof *b);
+}
+
+/* Which field of the first schema has the budget of this one's; WR_FIELDS_MAX: none, it is of a
+ * peer tag of its own. */
+static size_t shared_field(const struct wr_schema *first, const struct wr_schema *schema, size_t i)
+{
+    if (i < WR_FIELD_FIXED)
+        return i;
+    const size_t peers_end = WR_FIELD_FIXED + schema->peers;
+    return i < peers_end ? WR_FIELDS_MAX : i - schema->peers + first->peers;
+}
+
+static struct wr_budgets *budgets_new(struct wr_limits *l, const struct wr_schema *schema)
+{
+    const struct wr_budgets *const first = l->of[0];
+    const struct wr_schema *const first_schema = wr_schema_of(l->schemas, NULL, 0);
+    struct wr_budgets *const b = wr_alloc_zero(l->alloc, sizeof *b);
+    for (size_t i = 0; b && i < schema->fields; i++) {
+        const enum weir_limit which = limit_of(schema, i);
+        if (which == WEIR_LIMIT_COUNT || l->limits[which] == WEIR_LIMIT_OFF)
+            continue;
+        const size_t shared = first ? shared_field(first_schema, schema, i) : WR_FIELDS_MAX;
+        b->by_limit[i] = (uint8_t)which;
+        b->at[i] =
+            shared < WR_FIELDS_MAX ? first->at[shared] : budget_new(l->alloc, l->limits[which]);
+        if (!b->at[i]) {
+            budgets_free(l, b);
+            return NULL;
+        }
+        b->limited |= UINT64_C(1) << i;
+        b->own |= (uint64_t)(shared == WR_FIELDS_MAX) << i;
+    }
+    return b;
+}
+
+int wr_limits_init(struct wr_limits *l, const struct wr_schemas *schemas, const uint32_t *limits,
                    uint64_t seed)
 {
+    const struct wr_schema *const first = wr_schema_of(schemas, NULL, 0);
     memset(l, 0, sizeof *l);
-    l->schema = schema;
+    l->schemas = schemas;
+    l->alloc = &schemas->opts.alloc;
     l->seed = seed;
-    for (size_t i = 0; i < schema->fields; i++) {
-        const enum weir_limit which = limit_of(schema, i);
-        if (which == WEIR_LIMIT_COUNT || limits[which] == WEIR_LIMIT_OFF)
-            continue;
-        l->by_limit[i] = (uint8_t)which;
-        l->budgets[i] = budget_new(&schema->alloc, limits[which]);
-        if (!l->budgets[i])
-            goto no_memory;
-        l->limited |= UINT64_C(1) << i;
-    }
-    if (l->limited) {
-        l->key = wr_alloc(&schema->alloc, WR_KEY_MAX);
-        if (!l->key)
-            goto no_memory;
-    }
-    return WEIR_OK;
-
-no_memory:
+    memcpy(l->limits, limits, sizeof l->limits);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++)
+        l->limited |= limits[i] != WEIR_LIMIT_OFF;
+    if (!l->limited)
+        return WEIR_OK;
+    l->of[0] = budgets_new(l, first);
+    l->key = wr_alloc(l->alloc, WR_KEY_MAX);
+    if (l->of[0] && l->key)
+        return WEIR_OK;
     wr_limits_done(l);
     return WEIR_ENOMEM;
 }
 
+void wr_limits_forget(struct wr_limits *l, uint32_t numbers)
+{
+    for (uint32_t left = numbers; left; left &= left - 1) {
+        struct wr_budgets **const b = &l->of[__builtin_ctz(left)];
+        budgets_free(l, *b);
+        *b = NULL;
+    }
+    /* Their names are gone with them. */
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        struct wr_folded_values *const v = l->folded[i];
+        for (size_t k = 0; v && k < v->used; k++)
+            v->at[k].field = numbers >> v->at[k].epoch & 1 ? WR_FIELDS_MAX : v->at[k].field;
+    }
+}
+
 void wr_limits_done(struct wr_limits *l)
 {
-    if (!l->schema)
+    if (!l->schemas)
         return;
-    for (size_t i = 0; i < WR_FIELDS_MAX; i++)
-        budget_free(&l->schema->alloc, l->budgets[i]);
-    wr_free(&l->schema->alloc, l->key, WR_KEY_MAX);
+    wr_limits_forget(l, (1u << WR_EPOCHS) - 1);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++)
+        wr_free(l->alloc, l->folded[i], sizeof *l->folded[i]);
+    wr_free(l->alloc, l->key, WR_KEY_MAX);
     memset(l, 0, sizeof *l);
 }
 
@@ -135,11 +187,12 @@ static struct known *find(struct known *table, size_t mask, uint64_t hash, const
 enum admission { ADMITTED, BLOCKED, NO_MEMORY };
 
 static enum admission admit(const struct wr_limits *l, struct wr_budget *b, const char *field,
-                            size_t len)
+                            size_t len, uint64_t *ret_hash)
 {
     if (len == SENTINEL_BYTES && memcmp(field + 2, sentinel, len) == 0)
         return ADMITTED; /* it is that already, and asks for no room */
     const uint64_t hash = wr_hash(field + 2, len, l->seed) | 1;
+    *ret_hash = hash;
     struct known *const here = find(b->current, b->mask, hash, field, len);
     if (here->hash)
         return ADMITTED;
@@ -149,7 +202,7 @@ static enum admission admit(const struct wr_limits *l, struct wr_budget *b, cons
     char *bytes = before->bytes;
     before->bytes = NULL;
     if (!bytes) {
-        bytes = wr_alloc(&l->schema->alloc, 2 + len);
+        bytes = wr_alloc(l->alloc, 2 + len);
         if (!bytes)
             return NO_MEMORY;
         memcpy(bytes, field, 2 + len);
@@ -160,20 +213,21 @@ static enum admission admit(const struct wr_limits *l, struct wr_budget *b, cons
 }
 
 /* key with the sentinel in the blocked fields. */
-static void fold(struct wr_limits *l, const char *key, uint64_t blocked, struct wr_folded *ret)
+static void fold(struct wr_limits *l, const struct wr_budgets *b, const char *key, uint64_t blocked,
+                 struct wr_folded *ret)
 {
     const uint64_t present = wr_load64le(key);
     char *out = l->key + 8;
     const char *at = key + 8;
     wr_store64le(l->key, present);
-    for (uint64_t left = present; left; left &= left - 1) {
+    for (uint64_t left = present & fields_mask; left; left &= left - 1) {
         const size_t i = (size_t)__builtin_ctzll(left);
         const size_t len = wr_load16le(at);
         if (blocked >> i & 1) {
             wr_store16le(out, SENTINEL_BYTES);
             memcpy(out + 2, sentinel, SENTINEL_BYTES);
             out += 2 + SENTINEL_BYTES;
-            l->collapsed[l->by_limit[i]]++;
+            l->collapsed[b->by_limit[i]]++;
         } else {
             memcpy(out, at, 2 + len);
             out += 2 + len;
@@ -185,27 +239,57 @@ static void fold(struct wr_limits *l, const char *key, uint64_t blocked, struct 
     ret->hash = wr_hash_key(l->key, ret->key_bytes, l->seed);
 }
 
-int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded)
+static struct wr_budgets *budgets_of(struct wr_limits *l, const char *key, size_t key_bytes)
+{
+    struct wr_budgets **const b = &l->of[wr_key_epoch(key, key_bytes)];
+    if (WR_UNLIKELY(!*b))
+        *b = budgets_new(l, wr_schema_of(l->schemas, key, key_bytes));
+    return *b;
+}
+
+/* A blocked value of a field, for who wants to know. No memory: it is not told. */
+static void note(struct wr_limits *l, unsigned epoch, size_t field, uint64_t hash, const char *at,
+                 size_t len, uint64_t weight)
+{
+    struct wr_folded_values **const v = &l->folded[l->of[epoch]->by_limit[field]];
+    if (WR_UNLIKELY(!*v)) {
+        *v = wr_alloc_zero(l->alloc, sizeof **v);
+        if (!*v)
+            return;
+    }
+    /* Values of several tags share a summary: each by its own name. */
+    wr_folded_add(*v, hash + field * UINT64_C(0x9E3779B97F4A7C15), epoch, field, at + 2, len,
+                  weight);
+}
+
+int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                    struct wr_folded *ret_folded)
 {
     struct wr_limits *const l = ctx;
     const uint64_t present = wr_load64le(key);
     const char *at = key + 8;
     uint64_t blocked = 0;
-    (void)key_bytes;
-    for (uint64_t left = present; left; left &= left - 1) {
+    struct wr_budgets *const b = budgets_of(l, key, key_bytes);
+    if (!b)
+        return WEIR_ENOMEM;
+    for (uint64_t left = present & fields_mask; left; left &= left - 1) {
         const size_t i = (size_t)__builtin_ctzll(left);
         const size_t len = wr_load16le(at);
-        if (l->limited >> i & 1) {
-            const enum admission a = admit(l, l->budgets[i], at, len);
+        if (b->limited >> i & 1) {
+            uint64_t hash = 0;
+            const enum admission a = admit(l, b->at[i], at, len, &hash);
             if (a == NO_MEMORY)
                 return WEIR_ENOMEM;
-            blocked |= (uint64_t)(a == BLOCKED) << i;
+            if (a == BLOCKED) {
+                blocked |= UINT64_C(1) << i;
+                note(l, wr_key_epoch(key, key_bytes), i, hash, at, len, weight);
+            }
         }
         at += 2 + len;
     }
     if (!blocked)
         return 0;
-    fold(l, key, blocked, ret_folded);
+    fold(l, b, key, blocked, ret_folded);
     return 1;
 }
 
@@ -225,6 +309,13 @@ static void budget_cycle(const struct weir_alloc *a, struct wr_budget *b)
 void wr_limits_cycle(void *ctx)
 {
     struct wr_limits *const l = ctx;
-    for (uint64_t left = l->limited; left; left &= left - 1)
-        budget_cycle(&l->schema->alloc, l->budgets[__builtin_ctzll(left)]);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++) {
+        if (l->folded[i])
+            wr_folded_cycle(l->folded[i]);
+    }
+    for (size_t e = 0; e < WR_EPOCHS; e++) {
+        const struct wr_budgets *const b = l->of[e];
+        for (uint64_t left = b ? b->own : 0; left; left &= left - 1)
+            budget_cycle(l->alloc, b->at[__builtin_ctzll(left)]);
+    }
 }

@@ -13,25 +13,41 @@
  * start, and a block a value.
  */
 #include "aggregate/shard.h"
+#include "stats/folded.h"
 #include "stats/key.h"
+#include "stats/schemas.h"
 
 struct wr_budget;
 
+/* Of one schema. Fixed fields and dimensions have theirs from the first schema: those are the same
+ * in all. */
+struct wr_budgets {
+    uint64_t limited;                    /* fields that have a budget */
+    uint64_t own;                        /* of those, not the first's */
+    struct wr_budget *at[WR_FIELDS_MAX]; /* by field */
+    uint8_t by_limit[WR_FIELDS_MAX];     /* enum weir_limit of the field */
+};
+
 struct wr_limits {
-    const struct wr_schema *schema;
+    const struct wr_schemas *schemas;
+    const struct weir_alloc *alloc;
     uint64_t seed;
-    uint64_t limited;                         /* fields that have a budget */
-    struct wr_budget *budgets[WR_FIELDS_MAX]; /* by field */
-    uint8_t by_limit[WR_FIELDS_MAX];          /* enum weir_limit of the field */
+    bool limited;                      /* any field is */
+    uint32_t limits[WEIR_LIMIT_SLOTS]; /* resolved */
+    struct wr_budgets *of[WR_EPOCHS];  /* by schema; but for the first, made when a key comes by */
     uint64_t collapsed[WEIR_LIMIT_SLOTS];
-    char *key; /* of WR_KEY_MAX, for a folded one */
+    struct wr_folded_values *folded[WEIR_LIMIT_COUNT]; /* NULL until there was any, or memory */
+    char *key;                                         /* of WR_KEY_MAX, for a folded one */
 };
 
 /* limits are resolved: by enum weir_limit, WEIR_LIMIT_OFF or 1..WEIR_LIMIT_MAX. WEIR_ENOMEM. */
-int wr_limits_init(struct wr_limits *l, const struct wr_schema *schema, const uint32_t *limits,
+int wr_limits_init(struct wr_limits *l, const struct wr_schemas *schemas, const uint32_t *limits,
                    uint64_t seed);
 void wr_limits_done(struct wr_limits *l);
+/* These schemas, bits by number, are gone. */
+void wr_limits_forget(struct wr_limits *l, uint32_t numbers);
 /* wr_admit_fn, wr_cycle_fn; ctx is a struct wr_limits. */
-int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, struct wr_folded *ret_folded);
+int wr_limits_admit(void *ctx, const char *key, size_t key_bytes, uint64_t weight,
+                    struct wr_folded *ret_folded);
 void wr_limits_cycle(void *ctx);
 #endif

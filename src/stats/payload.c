@@ -341,11 +341,10 @@ static size_t sketch_bound(const struct weir_payload *p, const struct weir_sketc
 }
 
 /* The row, with so much room for each sketch; false: one of them needs more. */
-static bool try_row(struct weir_payload *p, const struct wr_row *row,
-                    const struct weir_bytes *fields, size_t ok_room, size_t error_room,
-                    struct carry *carry)
+static bool try_row(struct weir_payload *p, const struct wr_schema *schema,
+                    const struct wr_row *row, const struct weir_bytes *fields, size_t ok_room,
+                    size_t error_room, struct carry *carry)
 {
-    const struct wr_schema *const schema = &p->stats->schema;
     char *at = wr_out_reserve(&p->out, ROW_FIXED_MAX + row->key_bytes + schema->tags_bound +
                                            ok_room + error_room + 2 * WR_MP_HEAD_MAX);
     if (!at)
@@ -370,12 +369,14 @@ static void put_row(struct weir_payload *p, const struct weir_batch *batch,
 {
     struct weir_bytes fields[WR_FIELDS_MAX];
     const struct carry before = *carry;
-    wr_schema_fields(&p->stats->schema, batch->keys + row->key_at, row->key_bytes, fields);
-    if (try_row(p, row, fields, SKETCH_ROOM, SKETCH_ROOM, carry))
+    const char *const key = batch->keys + row->key_at;
+    const struct wr_schema *const schema = wr_schema_of(&p->stats->schemas, key, row->key_bytes);
+    wr_schema_fields(schema, key, row->key_bytes, fields);
+    if (try_row(p, schema, row, fields, SKETCH_ROOM, SKETCH_ROOM, carry))
         return;
     *carry = before;
-    const bool fits =
-        try_row(p, row, fields, sketch_bound(p, row->ok), sketch_bound(p, row->error), carry);
+    const bool fits = try_row(p, schema, row, fields, sketch_bound(p, row->ok),
+                              sketch_bound(p, row->error), carry);
     WR_ASSERT(fits);
     (void)fits;
 }

@@ -27,6 +27,7 @@ int weir_producer_new(struct weir_stats *stats, size_t ring_bytes, uint32_t flag
     p->stats = stats;
     p->fork_word = stats->fork_word;
     p->generation = wr_stats_generation(stats);
+    p->schema = &stats->schema;
     const int r = wr_ring_new(&stats->shard.inbox, wr_pow2_ceil(ring_bytes), flags, &p->ring);
     if (r != WEIR_OK) {
         wr_free(&stats->alloc, p, sizeof *p);
@@ -41,6 +42,7 @@ void weir_producer_free(struct weir_producer *producer)
     if (!producer)
         return;
     struct weir_stats *const st = producer->stats;
+    wr_producer_unpin(producer);
     if (producer->generation == wr_stats_generation(st)) {
         wr_free(&st->alloc, producer->trace, producer->trace_cap * sizeof *producer->trace);
         wr_free(&st->alloc, producer->parents, producer->parents_cap * sizeof *producer->parents);
@@ -247,7 +249,7 @@ int weir_stats_add(struct weir_producer *producer, const struct weir_span *span)
     struct weir_producer *const p = producer;
     if (p->trace_count == p->trace_cap && trace_grow(p) != WEIR_OK)
         return WEIR_ENOMEM;
-    const struct wr_schema *const schema = &p->stats->schema;
+    const struct wr_schema *const schema = p->schema;
     struct wr_record *const rec = room_for(p, span);
     if (!rec)
         return WEIR_EFULL;
@@ -332,32 +334,54 @@ bool weir_stats_must_keep(const struct weir_producer *producer)
 }
 
 /* The trace of a publish that failed: none of it is counted, so any error keeps it. */
-static void refuse_trace(struct weir_producer *p, const struct weir_span *spans, size_t n)
+static void count_refused(struct weir_producer *p, const struct weir_span *spans, size_t n)
 {
-    weir_stats_abandon(p);
     weir_stats_drop(p, n);
     if (!p->stats->schema.client)
         return;
+    p->keep = false;
     for (size_t i = 0; i < n; i++)
         p->keep |= (spans[i].flags & WEIR_SPAN_ERROR) != 0;
     p->kept = (struct wr_kept){.traces = 1, .free_traces = !p->keep, .free_spans = p->keep ? 0 : n};
     wr_producer_count_kept(p);
 }
 
+static int refuse_trace(struct weir_producer *p, const struct weir_span *spans, size_t n, int why)
+{
+    weir_stats_abandon(p);
+    p->full_spans = why == WEIR_EFULL ? n : 0;
+    p->full_head = p->ring->head_seen;
+    count_refused(p, spans, n);
+    return WEIR_EFULL;
+}
+
+/*
+ * The owner has read nothing since a trace of as many spans, or fewer, found no room: so it is for
+ * this one, and what it costs to find that out again is more than all the rest of a refusal. A ring
+ * with nothing in it is not full, whatever came before: it may be another process's.
+ */
+static bool is_still_full(const struct weir_producer *p, size_t spans)
+{
+    return p->full_spans && spans >= p->full_spans &&
+           atomic_load_explicit(&p->ring->head, memory_order_relaxed) == p->full_head &&
+           p->ring->tail_own != p->full_head;
+}
+
 int weir_stats_publish(struct weir_producer *producer, const struct weir_source *source,
                        const struct weir_span *spans, size_t count_)
 {
-    weir_stats_begin(producer, source);
-    for (size_t i = 0; i < count_; i++) {
-        if (weir_stats_add(producer, &spans[i]) != WEIR_OK) {
-            refuse_trace(producer, spans, count_);
-            return WEIR_EFULL;
-        }
-    }
-    if (weir_stats_trace_end(producer) != WEIR_OK) {
-        refuse_trace(producer, spans, count_);
+    if (WR_UNLIKELY(is_still_full(producer, count_))) {
+        count_refused(producer, spans, count_);
         return WEIR_EFULL;
     }
+    weir_stats_begin(producer, source);
+    int r = WEIR_OK;
+    for (size_t i = 0; i < count_ && r == WEIR_OK; i++)
+        r = weir_stats_add(producer, &spans[i]);
+    if (r == WEIR_OK)
+        r = weir_stats_trace_end(producer);
+    if (r != WEIR_OK)
+        return refuse_trace(producer, spans, count_, r);
     weir_stats_commit(producer);
     return WEIR_OK;
 }

@@ -116,7 +116,7 @@ static int add_list(struct build *b, const char *list, bool resource_too)
     for (const char *at = list;; rank++) {
         const char *const comma = strchr(at, ',');
         const size_t len = comma ? (size_t)(comma - at) : strlen(at);
-        if (len == 0 ||
+        if (len == 0 || len > WR_TAG_MAX ||
             rank > 100) /* far more than anybody lists, and within the ranks of weir_tag_name */
             return WEIR_EINVAL;
         char *const text = b->text + b->text_used;
@@ -137,6 +137,7 @@ static int add_list(struct build *b, const char *list, bool resource_too)
         }
         if (!comma)
             return WEIR_OK;
+        schema->plain = false;
         at = comma + 1;
     }
 }
@@ -250,10 +251,13 @@ static int build_tags(struct build *b, const struct weir_stats_opts *opts)
     if (!b->names || !b->text)
         return WEIR_ENOMEM;
     add_own_tags(b);
+    schema->plain = true;
     int r = add_lists(b, peers, peer_count, false);
+    const bool plain = schema->plain;
     schema->peers = schema->fields - WR_FIELD_FIXED;
     if (r == WEIR_OK)
         r = add_lists(b, dimensions, dimension_count, true);
+    schema->plain = plain;
     schema->dimensions = schema->fields - WR_FIELD_FIXED - schema->peers;
     if (r == WEIR_OK)
         r = weir_tags_new(&schema->alloc, b->names, b->count, &schema->tags);
@@ -334,10 +338,9 @@ void wr_schema_fields(const struct wr_schema *schema, const char *key, size_t ke
     (void)key_bytes;
 }
 
-size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
+size_t wr_schema_labels(const struct wr_schema *schema, const char *key, size_t key_bytes,
                         struct weir_label *labels, size_t cap)
 {
-    const struct wr_schema *const schema = ctx;
     struct weir_bytes fields[WR_FIELDS_MAX];
     wr_schema_fields(schema, key, key_bytes, fields);
     fields[WR_FIELD_KIND] = kind_label(schema, fields[WR_FIELD_KIND]);

@@ -38,7 +38,8 @@ enum wr_field {
     WR_FIELD_HTTP_ENDPOINT,
     WR_FIELD_FIXED
 };
-#define WR_FIELDS_MAX 64
+/* The three bits above them are the schema's number, see schemas.h. */
+#define WR_FIELDS_MAX 61
 
 /* Byte limits (contracts: wire §2.9; 200 is the agent's limit of a tag in stats). */
 enum { WR_SHORT_MAX = 100, WR_RESOURCE_MAX = 5000, WR_TAG_MAX = 200 };
@@ -53,6 +54,9 @@ struct wr_schema {
     size_t peers;      /* fields WR_FIELD_FIXED .. + peers */
     size_t dimensions; /* fields behind them */
     size_t fields;
+    uint64_t mark;              /* of keys with a peer tag or a dimension: number << 61 */
+    unsigned number;            /* in its struct wr_schemas */
+    bool plain;                 /* each peer tag is one name */
     bool client;                /* WEIR_PROFILE_CLIENT */
     uint32_t flags;             /* enum weir_stats_flag */
     uint64_t ignored;           /* dimensions that were left out */
@@ -73,7 +77,6 @@ void wr_schema_fields(const struct wr_schema *schema, const char *key, size_t ke
                       struct weir_bytes fields[WR_FIELDS_MAX]);
 enum weir_kind wr_schema_kind(const struct wr_schema *schema, struct weir_bytes field);
 
-/* wr_labels_fn; ctx is a schema. */
-size_t wr_schema_labels(const void *ctx, const char *key, size_t key_bytes,
+size_t wr_schema_labels(const struct wr_schema *schema, const char *key, size_t key_bytes,
                         struct weir_label *labels, size_t cap);
 #endif

@@ -102,8 +102,8 @@ static int shard_init(struct weir_stats *st, const struct weir_stats_opts *o)
         .overflow_key = key, /* copied by the shard before this returns */
         .overflow_key_bytes = key_bytes,
         .overflow_hash = wr_hash_key(key, key_bytes, st->seed),
-        .labels = wr_schema_labels,
-        .labels_ctx = &st->schema,
+        .labels = wr_schemas_labels,
+        .labels_ctx = &st->schemas,
         .admit = st->limits.limited ? wr_limits_admit : NULL,
         .cycle = st->limits.limited ? wr_limits_cycle : NULL,
         .admit_ctx = &st->limits,
@@ -121,7 +121,7 @@ int wr_stats_restart_shard(struct weir_stats *st, uint64_t generation)
 {
     /* As the shard's own state: forgotten. */
     st->limits = (struct wr_limits){0};
-    int r = wr_limits_init(&st->limits, &st->schema, st->limit_opts, st->seed);
+    int r = wr_limits_init(&st->limits, &st->schemas, st->limit_opts, st->seed);
     if (r != WEIR_OK)
         return r;
     char key[WR_KEY_OVERFLOW_MAX];
@@ -139,6 +139,7 @@ static void parts_done(struct weir_stats *st)
 {
     wr_limits_done(&st->limits);
     wr_ignored_done(&st->ignored);
+    wr_schemas_done(&st->schemas);
     wr_schema_done(&st->schema);
     wr_fork_word_free(st->fork_word);
 }
@@ -153,10 +154,12 @@ static int stats_init(struct weir_stats *st, const struct weir_stats_opts *o)
     atomic_store_explicit(&st->fork_word->value, st->generation, memory_order_release);
     int r = wr_schema_init(&st->schema, o);
     if (r == WEIR_OK)
+        r = wr_schemas_init(&st->schemas, &st->schema, o);
+    if (r == WEIR_OK)
         r = wr_ignored_init(&st->ignored, &st->alloc, o->ignored_resources,
                             o->ignored_resource_count);
     if (r == WEIR_OK)
-        r = wr_limits_init(&st->limits, &st->schema, o->limits, o->seed);
+        r = wr_limits_init(&st->limits, &st->schemas, o->limits, o->seed);
     if (r == WEIR_OK)
         r = shard_init(st, o);
     return r;
@@ -226,8 +229,11 @@ size_t weir_stats_poll(struct weir_stats *stats, int64_t wall_ns, int64_t mono_n
     wr_thread_producers_sweep(stats);
     /* What was freed was last published by before that, so its records are drained here. */
     struct wr_listed *const dead = wr_identities_collect(stats);
+    struct wr_idle_schemas idle;
+    wr_schemas_find_idle(&stats->schemas, &idle);
     const size_t count = wr_shard_poll(&stats->shard, wall_ns, mono_ns);
     wr_identities_release(stats, dead);
+    wr_stats_free_schemas(stats, &idle);
     return count;
 }
 
@@ -331,6 +337,9 @@ void weir_stats_get_health(const struct weir_stats *stats, struct weir_stats_hea
     h.table_bytes = s->table.bytes;
     h.dimensions_ignored = stats->schema.ignored;
     memcpy(h.collapsed, stats->limits.collapsed, sizeof h.collapsed);
+    memcpy(h.limits, stats->limits.limits, sizeof h.limits);
+    for (size_t i = 0; i < WEIR_LIMIT_COUNT; i++)
+        h.folded[i] = stats->limits.folded[i] ? wr_folded_distinct(stats->limits.folded[i]) : 0;
     h.displaced = s->totals.displaced;
     h.newcomers = s->newcomers ? wr_newcomers_distinct(s->newcomers) : 0;
     h.pool_sketches = weir_sketch_pool_spares(s->pool);
@@ -348,5 +357,27 @@ size_t weir_stats_get_newcomer(const struct weir_stats *stats, size_t rank, uint
     if (!t)
         return 0;
     *ret_hits = t->weight;
-    return wr_schema_labels(&stats->schema, t->key, t->key_bytes, labels, cap);
+    return wr_schemas_labels(&stats->schemas, t->key, t->key_bytes, labels, cap);
+}
+
+bool weir_stats_get_folded(const struct weir_stats *stats, enum weir_limit limit, size_t rank,
+                           struct weir_folded *ret_folded)
+{
+    if (!is_own(stats) || (unsigned)limit >= WEIR_LIMIT_COUNT || rank >= WEIR_FOLDED_TOP)
+        return false;
+    const struct wr_folded_values *const v = stats->limits.folded[limit];
+    const struct wr_folded_value *const f = v ? wr_folded_top(v, rank) : NULL;
+    if (!f)
+        return false;
+    const struct wr_schema *const schema =
+        atomic_load_explicit(&stats->schemas.at[f->epoch], memory_order_acquire);
+    const bool named = f->field < WR_FIELDS_MAX && schema;
+    *ret_folded = (struct weir_folded){
+        .name = named ? (struct weir_bytes){.ptr = schema->names[f->field],
+                                            .len = schema->name_bytes[f->field]}
+                      : (struct weir_bytes){0},
+        .value = {.ptr = f->text, .len = f->bytes},
+        .hits_at_least = f->count - f->over,
+        .hits_at_most = f->count};
+    return true;
 }

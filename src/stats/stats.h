@@ -9,12 +9,15 @@
 #include "stats/limits.h"
 #include "stats/registry.h"
 #include "stats/runner.h"
+#include "stats/schemas.h"
 
 struct weir_stats {
     struct weir_alloc alloc;
     enum weir_profile profile;
     uint64_t seed;
-    struct wr_schema schema;
+    struct wr_schema schema; /* the first */
+    struct wr_schemas schemas;
+    uint64_t seals_swept; /* owner: sealed batches when schemas were last looked through */
     struct wr_limits limits;
     struct wr_ignored ignored;
     const struct weir_mapping *mapping; /* held; NULL: the default */
@@ -78,6 +81,7 @@ struct weir_producer {
     const struct wr_fork_word *fork_word; /* of stats */
     struct weir_stats *stats;
     struct wr_ring *ring;
+    const struct wr_schema *schema; /* pinned: spans are read by it */
     struct weir_source source;
     uint64_t trace_at;       /* ring position where the open trace begins */
     uint64_t committable;    /* spans before trace_at since the last commit */
@@ -89,6 +93,9 @@ struct weir_producer {
     struct wr_notes notes;
     struct wr_kept kept;
     bool keep; /* weir_stats_must_keep */
+    /* The last trace that found no room: its spans, and where the owner was. 0: none. */
+    size_t full_spans;
+    uint64_t full_head;
 };
 
 #define WR_WEIGHT_MAX (WEIR_WEIGHT_ONE << 20) /* contracts: rows §1 */
@@ -124,6 +131,11 @@ static inline void wr_producer_check(struct weir_producer *p)
     if (WR_UNLIKELY(wr_producer_is_old(p)))
         WR_IGNORE(wr_producer_renew(p));
 }
+
+/* peers.c: the schema that was pinned last is not read by any more. */
+void wr_producer_unpin(struct weir_producer *p);
+/* Owner: what is to be looked for before a drain, and freed after it. */
+void wr_stats_free_schemas(struct weir_stats *st, const struct wr_idle_schemas *idle);
 
 /* stats.c */
 int wr_stats_restart_shard(struct weir_stats *st, uint64_t generation);

@@ -447,7 +447,7 @@ char *wr_trace_events_put(struct weir_trace_encoder *e, struct weir_bytes json, 
         if (!read_event(&v, &event))
             continue;
         at = WR_PUT(at, "\x83\x01");
-        at = wr_mp_raw_int(at, event.time_ns);
+        at = wr_mp_raw_int(at, wr_trace_unsigned(event.time_ns));
         at = put_name(e, &event.name, wr_mp_raw_byte(at, 2));
         at = put_attributes(e, &event.attributes, wr_mp_raw_byte(at, 3));
     }

@@ -83,6 +83,13 @@ WR_INLINE char *wr_put_time(char *at, int64_t v)
     return at + 9;
 }
 
+/* Times of v1.0: its agents read them as unsigned, and refuse a payload with one below 0 as a
+ * whole. */
+WR_INLINE int64_t wr_trace_unsigned(int64_t v)
+{
+    return v < 0 ? 0 : v;
+}
+
 /* Nearly always below 128. */
 WR_INLINE char *wr_put_small(char *at, int64_t v)
 {

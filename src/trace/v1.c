@@ -114,7 +114,7 @@ static char *put_events(struct weir_trace_encoder *e, char *at, const struct wei
     for (size_t i = 0; i < x->event_count; i++) {
         const struct weir_trace_event *const event = &x->events[i];
         at = WR_PUT(at, "\x83\x01");
-        at = wr_mp_raw_int(at, event->time_ns);
+        at = wr_mp_raw_int(at, wr_trace_unsigned(event->time_ns));
         at = put_field(e, at, 2, event->name);
         at = wr_mp_raw_byte(at, 3);
         at = put_typed_list(e, at, event->attributes, event->attribute_count);
@@ -222,9 +222,9 @@ char *wr_trace_span_v1(struct weir_trace_encoder *e, const struct wr_trace_plan 
     at = wr_mp_raw_byte(at, 5);
     at = wr_mp_raw_uint(at, s->parent_id);
     at = wr_mp_raw_byte(at, 6);
-    at = wr_put_time(at, s->start_ns);
+    at = wr_put_time(at, wr_trace_unsigned(s->start_ns));
     at = wr_mp_raw_byte(at, 7);
-    at = wr_mp_raw_int(at, s->duration_ns);
+    at = wr_mp_raw_int(at, wr_trace_unsigned(s->duration_ns));
     at = wr_mp_raw_byte(at, 8);
     at = wr_mp_raw_byte(at, s->error ? 0xc3 : 0xc2);
     at = put_attributes(e, p, wr_mp_raw_byte(at, 9));

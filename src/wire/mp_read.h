@@ -125,6 +125,10 @@ WR_INLINE const uint8_t *wr_mp_u64(struct wr_mp *m, const uint8_t *at, uint64_t 
         *ret = wr_load32be(at + 1);
         return at + 5;
     }
+    if (left >= 3 && at[0] == 0xcd) {
+        *ret = wr_load16be(at + 1);
+        return at + 3;
+    }
     return wr_mp_u64_any(m, at, ret);
 }
 

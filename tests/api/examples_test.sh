@@ -35,6 +35,17 @@ php)
     [ "$(php -r 'echo class_exists("FFI") ? 1 : 0;')" = 1 ] || skip 'php without its FFI extension'
     set -- php examples/stats.php "$library"
     ;;
+client)
+    [ -e "$build/client/libweir-client.a" ] || skip 'built without the client'
+    "$compiler" -std=c99 -Wall -Wextra -Werror -Wno-missing-field-initializers -Iinclude examples/client.c \
+        "$build/client/libweir-client.a" "$build/src/libweir.a" -lcurl -lm -pthread -o "$work/client"
+    "$work/client" --offline | sort >"$work/out"
+    diff - "$work/out" <<'OUT'
+1 of statistics sent, 3 spans sent, 0 left
+rate of service:shop,env:: 0.5
+OUT
+    exit 0
+    ;;
 esac
 "$@" >"$work/out"
 diff - "$work/out" <<'OUT'

@@ -22,15 +22,23 @@ try() { # PREFIX: everything that a consumer does
         "$cc" $warnings "$here/consumer/consumer.c" -o "$dir/static" $(pkg-config --cflags weir) \
             "$prefix/lib/libweir.a" $(pkg-config --static --libs-only-other weir) -lm
         LD_LIBRARY_PATH='' "$dir/static"
+        "$cc" $warnings "$here/consumer/client.c" -o "$dir/client" $(pkg-config --cflags --libs weir-client)
+        "$dir/client"
+        "$cc" $warnings "$here/consumer/client.c" -o "$dir/client_static" $(pkg-config --cflags weir-client) \
+            "$prefix/lib/libweir-client.a" "$prefix/lib/libweir.a" -lcurl -pthread -lm
+        LD_LIBRARY_PATH='' "$dir/client_static"
         "$cc" $warnings "$dir/readme.c" -o "$dir/readme" $(pkg-config --cflags --libs weir)
         "$dir/readme" | tee "$dir/readme.out"
     }
     diff -u "$dir/readme.want" "$dir/readme.out"
+    if ldd "$dir/shared" | grep -q curl; then echo "libweir needs libcurl"; exit 1; fi
     ldd "$dir/shared" | grep -q "$prefix/lib/libweir.so.0" || { echo "not linked to the installed library"; exit 1; }
     cmake -G Ninja -S "$here/consumer" -B "$dir/consumer" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
     cmake --build "$dir/consumer" >/dev/null
     "$dir/consumer/with_shared"
     "$dir/consumer/with_static"
+    "$dir/consumer/client_with_shared"
+    "$dir/consumer/client_with_static"
     rm -r "$dir/consumer"
 }
 

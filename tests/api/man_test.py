@@ -101,15 +101,17 @@ def errors(_, header):
     return lines + [".El"]
 
 
-def drops(_, header):
+def drops(header_name, header):
+    prefix = "WEIR_CLIENT_DROP" if header_name == "client.h" else "WEIR_DROP"
     lines = [".Bl -tag -width inbox_full"]
-    for name, _, text, comment in map_of(header, "WEIR_DROP_MAP"):
-        lines += [".It Dv WEIR_DROP_%s , Ql %s" % (name, text), comment]
+    for name, _, text, comment in map_of(header, prefix + "_MAP"):
+        lines += [".It Dv %s_%s , Ql %s" % (prefix, name, text), comment]
     return lines + [".El"]
 
 
 PARTS = {"synopsis": synopsis, "types": types, "errors": errors, "drops": drops}
-NEEDED = {"libweir.3": {"synopsis", "types", "errors"}, "weir_batch.3": {"synopsis", "types", "drops"}}
+NEEDED = {"libweir.3": {"synopsis", "types", "errors"}, "weir_batch.3": {"synopsis", "types", "drops"},
+          "weir_client.3": {"synopsis", "types", "drops"}}
 
 
 def with_parts(page, header_name, header):
@@ -154,8 +156,8 @@ def check_functions(pages):
             check(len(places.get(name, [])) == 1, "%s of %s is in the pages %s" % (name, header, places.get(name, [])))
             described = pages.get(page_of(header), "").split(".Sh DESCRIPTION")[-1].split(".Sh EXAMPLES")[0]
             check(re.search(r"^\.Fn %s\b" % name, described, flags=re.M), "%s is not described in %s" % (name, page_of(header)))
-    exported = set(read(ROOT, "tools", "weir.symbols").split())
-    check(declared == exported, "the headers and tools/weir.symbols differ: %s" % sorted(declared ^ exported))
+    exported = set((read(ROOT, "tools", "weir.symbols") + read(ROOT, "tools", "weir-client.symbols")).split())
+    check(declared == exported, "the headers and tools/*.symbols differ: %s" % sorted(declared ^ exported))
     check(set(places) <= declared, "no header has %s" % sorted(set(places) - declared))
     return len(declared)
 
@@ -173,7 +175,10 @@ def check_examples(pages, build, compiler):
                 program = source[:-2]
                 is_program = re.search(r"^int main\(", example, flags=re.M)
                 command = [compiler, *WARNINGS, "-I", INCLUDE, source, "-o", program]
-                command += [os.path.join(build, "src", "libweir.a"), "-lm", "-pthread"] if is_program else ["-c"]
+                archives = [os.path.join(build, "src", "libweir.a"), "-lm", "-pthread"]
+                if page == "weir_client.3":
+                    archives = [os.path.join(build, "client", "libweir-client.a"), "-lcurl"] + archives
+                command += archives if is_program else ["-c"]
                 done = subprocess.run(command, capture_output=True, text=True, timeout=60)
                 check(done.returncode == 0, "example %d of %s: %s" % (i + 1, page, done.stderr))
                 if is_program and done.returncode == 0:

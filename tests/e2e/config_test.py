@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """weir agent --check-config and --print-config: where each value comes from, and that what is printed is itself a
 file that says the same."""
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from weirtest import run
+from weirtest import run, spans
+from weirtest.agent import Agent
+from weirtest.http import request
 
 DEFAULT = "# default"
 
@@ -124,6 +128,77 @@ class Printed(unittest.TestCase):
     def test_every_setting_is_printed(self):
         helped = re.findall(r"^  --([a-z0-9.-]+)=", agent("--help").stdout.decode(), re.M)
         self.assertEqual(set(values_of(self.printed().decode())), set(helped) - {"config.file"})
+
+
+class Limits(unittest.TestCase):
+    """The keys of aggregation that bound what is counted by name."""
+
+    def send(self, agent, resources, **meta):
+        now = time.time_ns()
+        traces = [[{"service": "s", "name": "n", "resource": r, "trace_id": i, "span_id": i, "start": now,
+                    "duration": 1000, "meta": meta}] for i, r in enumerate(resources, 1)]
+        answer = request(agent.datadog, "POST", "/v0.4/traces", spans.pack(traces),
+                         [("Content-Type", "application/msgpack")])
+        self.assertEqual(answer.status, 200)
+
+    def metrics(self, agent):
+        text = agent.get("/metrics").body.decode()
+        return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+    def test_a_field_past_its_limit_is_the_sentinel_and_an_operator_sees_what_was_folded(self):
+        with Agent("--aggregation.limits.resource=2") as agent:
+            self.send(agent, ["a", "b", "c", "c", "c", "d"])
+            self.assertEqual(agent.total_calls('span_name="a"'), 1)
+            self.assertEqual(agent.total_calls('span_name="c"'), 0)
+            self.assertEqual(agent.total_calls('span_name="tracer_blocked_value"'), 4)
+            found = json.loads(agent.get("/debug/newcomers").body)["folded"]
+            self.assertEqual(found["resource"], {"limit": 2, "spans": 4, "values": 2, "top": [
+                {"label": "span_name", "value": "c", "hits_at_least": 3, "hits_at_most": 3},
+                {"label": "span_name", "value": "d", "hits_at_least": 1, "hits_at_most": 1}]})
+            self.assertEqual(list(found), ["resource"], "fields without a limit are not shown")
+            values = self.metrics(agent)
+            self.assertEqual(values['weir_stats_collapsed_spans_total{collapsed="resource"}'], "4")
+            self.assertEqual(values['weir_stats_collapsed_spans_total{collapsed="service"}'], "0")
+            self.assertEqual(values['weir_limit_values{field="resource"}'], "2")
+            self.assertEqual(values['weir_limit_folded_values{field="resource"}'], "2")
+
+    def test_a_full_table_drops_or_overflows_as_it_is_told(self):
+        many = ["r%d" % i for i in range(40)]
+        with Agent("--aggregation.max-keys=16", "--aggregation.overflow=drop") as agent:
+            self.send(agent, many)
+            self.assertEqual(agent.total_calls(), 16)
+            values = self.metrics(agent)
+            self.assertEqual(values['weir_stats_dropped_aggregates_total{reason="lru_eviction"}'], "24")
+            self.assertEqual(values['weir_spans_dropped_total{reason="table_full"}'], "24")
+        with Agent("--aggregation.max-keys=16", "--aggregation.overflow=first") as agent:
+            self.send(agent, many)
+            self.assertEqual(agent.total_calls(), 40)
+            self.assertEqual(agent.total_calls('span_name="tracer_blocked_value"'), 24)
+            self.assertEqual(self.metrics(agent)['weir_stats_collapsed_spans_total{collapsed="whole_key"}'], "24")
+
+    def test_endpoints_are_inferred_when_it_is_asked_for(self):
+        meta = {"http.method": "GET", "http.url": "http://h/users/1234/x?y=1"}
+        for word, route in (("no", ""), ("missing", "/users/{param:int}/x"), ("always", "/users/{param:int}/x")):
+            with self.subTest(word=word), Agent("--aggregation.infer-endpoints=" + word) as agent:
+                self.send(agent, ["r"], **meta)
+                self.assertEqual(agent.total_calls('http_route="%s"' % route), 1)
+                self.send(agent, ["given"], **dict(meta, **{"http.route": "/given"}))
+                given = route if word == "always" else "/given"
+                self.assertEqual(agent.total_calls('span_name="given",http_route="%s"' % given), 1)
+
+    def test_what_is_out_of_range_is_refused_and_what_is_set_is_shown(self):
+        for wrong in ("--aggregation.limits.service=65537", "--aggregation.limits.service=-1",
+                      "--aggregation.overflow=lru", "--aggregation.infer-endpoints=yes",
+                      "--aggregation.limits.host=1"):
+            done = agent("--check-config", wrong)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), wrong)
+            self.assertIn(wrong.split("=")[0].lstrip("-").encode(), done.stderr)
+        done = agent("--check-config", "--aggregation.limits.peer-tag=7", "--aggregation.overflow=drop")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('aggregation.limits.peer-tag = "7"  (flag)\n', done.stdout.decode())
+        self.assertIn('aggregation.overflow = "drop"  (flag)\n', done.stdout.decode())
+        done = agent("--check-config", "--aggregation.peer-tags=" + "x" * 201)
+        self.assertNotEqual(done.returncode, 0, "a name longer than the library takes")
 
 
 if __name__ == "__main__":

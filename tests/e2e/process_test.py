@@ -102,7 +102,8 @@ class Life(unittest.TestCase):
 
     def test_a_port_that_is_taken_ends_the_start_naming_option_and_port(self):
         for option, attribute in (("receivers.datadog.listen-address", "datadog"),
-                                  ("receivers.otlp.http-listen-address", "otlp"), ("web.listen-address", "web")):
+                                  ("receivers.otlp.http-listen-address", "otlp"),
+                                  ("receivers.otlp.grpc-listen-address", "grpc"), ("web.listen-address", "web")):
             agent = Agent(start=False)
             with agent, socket.socket() as taken:
                 taken.bind(getattr(agent, attribute))
@@ -119,13 +120,13 @@ class Life(unittest.TestCase):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             try:
                 ports = []
-                while len(ports) < 3:
+                while len(ports) < 4:
                     line = process.stdout.readline()
                     self.assertTrue(line, "it ended before it said where it listens: %r" % ports)
                     ports += [int(p) for p in re.findall(r"127\.0\.0\.1:(\d+)", line)]
                 self.assertNotIn(0, ports)
-                self.assertEqual(len(set(ports)), 3)
-                answers = [request(("127.0.0.1", p), "GET", "/-/healthy").status for p in ports]
+                self.assertEqual(len(set(ports)), 4)
+                answers = [request(("127.0.0.1", ports[i]), "GET", "/-/healthy").status for i in (0, 1, 3)]
                 self.assertIn(200, answers)
             finally:
                 process.terminate()
@@ -136,7 +137,7 @@ class Life(unittest.TestCase):
         agent = Agent(start=False)
         with agent:
             agent.command = lambda inner=agent.command(): [
-                "--receivers.otlp.http-listen-address=" if "otlp" in a else a for a in inner]
+                "--receivers.otlp.http-listen-address=" if "otlp.http" in a else a for a in inner]
             agent.start()
             with self.assertRaises(OSError):
                 request(agent.otlp, "POST", "/v1/traces")

@@ -164,8 +164,10 @@ static uint64_t mix_drawn(uint64_t digest, const struct work *w, const struct dr
         digest = fz_digest(digest, w->strings[d->fields[i]].utf8, w->strings[d->fields[i]].len);
     for (size_t i = 0; i < 3; i++)
         digest = mix_number(digest, d->ids[i]);
-    digest = mix_number(digest, (uint64_t)d->start_ns);
-    digest = mix_number(digest, (uint64_t)d->duration_ns);
+    /* v1.0 has no times below 0. */
+    const bool cut = w->version == WEIR_TRACE_V1;
+    digest = mix_number(digest, cut && d->start_ns < 0 ? 0 : (uint64_t)d->start_ns);
+    digest = mix_number(digest, cut && d->duration_ns < 0 ? 0 : (uint64_t)d->duration_ns);
     digest = mix_number(digest, d->error);
     /* The text that its slot must have. */
     const struct drawn_tag *const region = region_of(w, d);

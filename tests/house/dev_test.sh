@@ -26,6 +26,15 @@ for verb in run test check bench lint asan tsan fuzz install help; do
 done
 expect 1 "no tests in preset 'release'" env DEV_INSTALL=no "$root/dev" test release
 expect 1 "unknown option '--frob'" "$root/dev" bench --frob
+expect 1 '--rounds takes a number or a name' "$root/dev" bench --rounds
+expect 1 '--case takes a number or a name' "$root/dev" bench --case 'a b'
+expect 0 'adversarial flood' "$root/dev" bench --list
+# A line that is not of this form would be passed over by the benches.
+# shellcheck disable=SC2016 # awk's
+expect 0 '' awk -F '\t' '/^#/ { next }
+    NF != 7 || $6 !~ /^(ratio|least|most|none)$/ || ($6 != "none" && $7 !~ /^[0-9.e+]+$/) {
+        print FILENAME ": " $0; bad = 1
+    } END { exit bad }' "$root/bench/goals.tsv"
 
 # Where it can install nothing it names what is missing. A PATH with little on it plays that machine.
 for tool in sh sed tr dirname nproc; do ln -s "$(command -v $tool)" "$dir/$tool"; done

@@ -9,7 +9,6 @@ A small traced HTTP service runs in front of a real tracer that sends to the age
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import unittest
@@ -20,21 +19,6 @@ from weirtest.http import Tee
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VISITS, FAIL_EVERY = 240, 12
-
-
-def node_client(name):
-    run.need_command("node", "npm")
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
-    if int(version.lstrip("v").split(".")[0]) < 18:
-        run.skip("Node 18 or later (this is %s)" % version)
-    source = os.path.join(HERE, name)
-    locks = [os.path.join(source, f) for f in ("package.json", "package-lock.json")]
-
-    def install(folder):
-        for path in locks:
-            shutil.copy(path, folder)
-        packages.step(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder, name)
-    return packages.installed(name, locks, install)
 
 
 def python_client():
@@ -50,7 +34,7 @@ def client_command(client, folder, tee):
     version = "0.4" if "v04" in client else "0.5"
     datadog = {"DD_TRACE_AGENT_URL": url, "DD_SERVICE": "shop", "DD_ENV": "interop", "DD_VERSION": "1.2.3"}
     if client.startswith("datadog-js"):
-        modules = node_client("node-datadog")
+        modules = packages.npm_installed("node-datadog")
         if version == "0.5":
             datadog["DD_TRACE_AGENT_PROTOCOL_VERSION"] = "0.5"
         return ["node", "-r", "dd-trace/init", os.path.join(HERE, "app.js")], datadog, modules
@@ -63,7 +47,7 @@ def client_command(client, folder, tee):
     if client.startswith("datadog-go"):
         return [packages.go_built("go-datadog", "dd-trace-go")], datadog, folder  # by what /info offers
     if client.startswith("otel-js"):
-        modules = node_client("node-otel")
+        modules = packages.npm_installed("node-otel")
         otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SERVICE_NAME": "shop",
                 "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=interop",
                 "NODE_PATH": os.path.join(modules, "node_modules")}

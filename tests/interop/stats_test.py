@@ -3,9 +3,13 @@
 
 Spans of many shapes go as one v0.4 body to PROGRAM (stats.c), which counts them and writes a body. Then, by PEER:
   trace-agent  the trace-agent's own package decodes it: each field, count and quantile is what the spans say
-  libdatadog   its concentrator, given the same spans, has the same rows but for the differences named here
+  agent        the whole trace-agent takes many bodies, of which it merges rows: counts stay, quantiles within its 1 %
+  libdatadog   its concentrator, given the same spans, has the same rows but for the differences named
+  node         dd-trace-js's processor of span stats, likewise
   test-agent   Datadog's test agent takes it and holds what was sent
-Packages come from the Go, Rust and Python registries, once, into build/; a peer that cannot be had skips the test.
+Differences are named in docs/internals/stats-differences.md, each shown here by a span or a few.
+Packages come from the Go, Rust, Node and Python registries, once, into build/; a peer that cannot be had skips the
+test.
 """
 import json
 import math
@@ -15,10 +19,9 @@ import subprocess
 import sys
 import time
 import unittest
-import urllib.request
 
+import peers
 from weirtest import packages, run, spans
-from weirtest.agent import free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOW_NS = 1800000003 * 10**9
@@ -103,8 +106,8 @@ def model(made):
     return rows
 
 
-def body_of(program, made, java):
-    done = subprocess.run([program] + (["--java"] if java else []) + [str(NOW_NS)], input=spans.pack([made]),
+def body_of(program, made, java, now_ns=NOW_NS):
+    done = subprocess.run([program] + (["--java"] if java else []) + [str(now_ns)], input=spans.pack([made]),
                           stdout=subprocess.PIPE, timeout=120)
     if done.returncode != 0:
         raise AssertionError("%s ended with %d" % (program, done.returncode))
@@ -117,15 +120,8 @@ def key_of(row):
 
 def rows_of_body(body):
     """The rows of a body by key, read by our own reader."""
-    names = {"Name": "name", "Service": "service", "Resource": "resource", "Type": "type", "SpanKind": "kind",
-             "HTTPStatusCode": "status", "Synthetics": "synthetics", "IsTraceRoot": "root", "PeerTags": "peer_tags",
-             "AdditionalMetricTags": "more", "srv_src": "source", "HTTPMethod": "method", "HTTPEndpoint": "endpoint",
-             "GRPCStatusCode": "grpc", "Hits": "hits", "Errors": "errors", "TopLevelHits": "top",
-             "Duration": "duration", "OkSummary": "ok", "ErrorSummary": "error"}
     rows = {}
-    for group in spans.unpack(body)["Stats"][0]["Stats"]:
-        row = dict({"source": "", "method": "", "endpoint": "", "grpc": ""},
-                   **{names[k]: v for k, v in group.items()})
+    for row in peers.rows_of_stats(body):
         if key_of(row) in rows:
             raise AssertionError("two rows of one key")
         rows[key_of(row)] = row
@@ -185,34 +181,137 @@ class TraceAgent(unittest.TestCase):
             self.assertEqual(row["ok"].hex(), rows[key]["ok_hex"])
 
 
-# A span each on which libdatadog's rules and ours differ: what one has and the other, by field; None: no row.
-# docs/internals/aggregate.md has the same table in words.
-DIFFERENCES = [
-    ("an origin that begins with synthetics", span("d1", meta={"_dd.origin": "synthetics-browser"}),
-     {"synthetics": False}, {"synthetics": True}),
-    ("a gRPC status of another type than rpc", span("d2", meta={"rpc.grpc.status_code": "5"}),
-     {"grpc": ""}, {"grpc": "5"}),
-    ("a gRPC status by its name", span("d3", type="rpc", meta={"rpc.grpc.status_code": "NOT_FOUND"}),
-     {"grpc": "NOT_FOUND"}, {"grpc": "5"}),
-    ("a route without an endpoint", span("d4", meta={"http.method": "GET", "http.route": "/a"}),
-     {"endpoint": ""}, {"endpoint": "/a"}),
-    ("a base service of a span without kind", span("d5", kind=None, meta={"_dd.base_service": "base"}),
-     {"peer_tags": []}, {"peer_tags": ["_dd.base_service:base"]}),
-    ("an address as a peer", span("d6", meta={"peer.hostname": "10.0.0.1"}),
-     {"peer_tags": ["peer.hostname:10.0.0.1"]}, {"peer_tags": ["peer.hostname:blocked-ip-address"]}),
-    ("a dimension that is empty", span("d7", meta={"region": ""}), {"more": ["region:"]}, {"more": []}),
-    ("a kind in capitals", span("d8", kind="CLIENT", top=0), None, {"kind": "CLIENT"}),
-    ("a duration of 0", span("d9", duration=0), None, {"duration": 0}),
-    ("a version of a snapshot that is 0", span("d10", metrics={"_dd.partial_version": 0.0}), {"hits": 1}, None),
-]
+class WholeAgent(unittest.TestCase):
+    """The trace-agent 0.85.4 as a whole: it takes payloads, merges those of one key and of one 2 s, and sends on."""
+
+    PAYLOADS = 6
+    MERGED_ACCURACY = 0.01  # of the mapping that it merges into
+
+    def parts(self, now_ns):
+        """The spans, dealt to payloads by chance, so that the same keys come in many; and when each is published: the
+        windows of 10 s overlap, three of them begin in the same 2 s, two in another."""
+        made = plain_spans()
+        for s in made:  # no two rows differ in type alone, see the last test
+            s["type"] = "rpc" if "rpc.grpc.status_code" in s["meta"] else "web"
+        rng = random.Random(20261201)
+        often = made[:200]
+        made += [dict(rng.choice(often), duration=1 + int(math.exp(rng.gauss(14, 3)))) for _ in range(12000)]
+        dealt = [[] for _ in range(self.PAYLOADS)]
+        for s in made:
+            rng.choice(dealt).append(s)
+        even = now_ns // (2 * 10**9) * (2 * 10**9)
+        return list(zip(dealt, (even, even + 1, even + 10**9, even - 2 * 10**9, even - 10**9, even - 6 * 10**9)))
+
+    def sent(self, java):
+        agent = peers.TraceAgent()
+        try:
+            parts = self.parts(time.time_ns())
+            for made, at_ns in parts:
+                self.assertEqual(agent.post("/v0.6/stats", body_of(PROGRAM, made, java, at_ns)), 200)
+        finally:
+            rows = agent.stop()
+        return parts, rows
+
+    def check(self, java):
+        parts, rows = self.sent(java)
+        want, payload_rows = {}, 0
+        for made, at_ns in parts:
+            for key, row in model(made).items():
+                payload_rows += 1
+                kept = want.setdefault((at_ns // (2 * 10**9), key),
+                                       {"from": 0, "ok": [], "error": [], **dict.fromkeys(NUMBERS, 0)})
+                kept["from"] += 1
+                for name in NUMBERS + ("ok", "error"):
+                    kept[name] += row[name]
+        got = {}
+        for row in rows:
+            self.assertTrue(row["client"])
+            self.assertNotIn((row["start"] // (2 * 10**9), key_of(row)), got)
+            got[row["start"] // (2 * 10**9), key_of(row)] = row
+        self.assertEqual(set(got), set(want))
+        off = []
+        for key, row in got.items():
+            self.assertEqual([row[n] for n in NUMBERS], [want[key][n] for n in NUMBERS], key)
+            for name in ("ok", "error"):
+                off += self.check_sketch(row[name], sorted(want[key][name]), java, want[key]["from"], key)
+        merged = sum(w["from"] > 1 for w in want.values())
+        self.assertGreater(merged, 300)
+        print("%d rows of %d payloads became %d, %d of them merged; hits, errors, durations equal; of %d quantiles"
+              " %.1f %% within 1 %%, all within %.3f %%" % (payload_rows, len(parts), len(got), merged, len(off),
+                                                    100 * sum(o <= 0.01 for o in off) / len(off), 100 * max(off)),
+              flush=True)
+
+    def check_sketch(self, got, durations, java, parts, key):
+        """How far each quantile is off. Where it merges it deals what a bin of ours holds to all bins of its own that
+        lie across it, so a quantile is within its 1 % of some value in our bin, which the exact one is in. Sums of what
+        is dealt are not whole to the last bit: where a rank is, the answer may be the value before."""
+        self.assertEqual(round(got[0], 6), len(durations), key)
+        off = []
+        most = (1 + 2 * ACCURACY[java]) * (1 + self.MERGED_ACCURACY) - 1 if parts > 1 else ACCURACY[java]
+        for q, value in zip((0.5, 0.9, 0.99), got[1:]):
+            rank = q * (len(durations) - 1)
+            exact = durations[int(rank)]
+            if java and exact < durations[-1] / 2**15:
+                continue  # its 1,024 bins are 16 octaves: what lies below shares the lowest one
+            if parts > 1 and rank > 0 and rank == int(rank):
+                exact = min(exact, durations[int(rank) - 1], key=lambda d: abs(value - d))
+            off.append(abs(value - exact) / exact)
+            self.assertLessEqual(off[-1], most + 1e-9, (key, q, value, exact))
+        return off
+
+    def test_rows_of_a_payload_that_differ_in_type_alone_are_one_to_it(self):
+        agent = peers.TraceAgent()
+        try:
+            made = [span("r", type="web"), span("r", type="db")]
+            agent.post("/v0.6/stats", body_of(PROGRAM, made, False, time.time_ns()))
+        finally:
+            rows = agent.stop()
+        self.assertEqual({"web", "db"}, {r["type"] for r in rows})
+        self.assertEqual(sorted((r["hits"], r["duration"], r["top"], r["ok"][0]) for r in rows),
+                         [(0, 0, 1, 1), (2, 2000, 1, 1)])
+
+    def test_our_mapping(self):
+        self.check(java=False)
+
+    def test_the_mapping_of_the_java_tracer(self):
+        self.check(java=True)
 
 
-class Libdatadog(unittest.TestCase):
+KEEP = span("keep")  # beside spans that do not count, since a body without rows is none
+
+
+def rows_but_keep(rows):
+    return [r for r in rows if r["resource"] != "keep"]
+
+
+class Libdatadog(peers.Differences, unittest.TestCase):
     """libdd-trace-stats 13.0.0."""
+
+    HEADING = "libdatadog 13.0.0"
+    DIFFERENCES = [
+        ("an origin that begins with `synthetics`", [span("d", meta={"_dd.origin": "synthetics-browser"})],
+         [{"synthetics": False}], [{"synthetics": True}]),
+        ("a gRPC status of another type than `rpc`", [span("d", meta={"rpc.grpc.status_code": "5"})],
+         [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a gRPC status by its name", [span("d", type="rpc", meta={"rpc.grpc.status_code": "NOT_FOUND"})],
+         [{"grpc": "NOT_FOUND"}], [{"grpc": "5"}]),
+        ("a route without an endpoint", [span("d", meta={"http.method": "GET", "http.route": "/a"})],
+         [{"endpoint": ""}], [{"endpoint": "/a"}]),
+        ("a base service of a span without kind", [span("d", kind=None, meta={"_dd.base_service": "base"})],
+         [{"peer_tags": []}], [{"peer_tags": ["_dd.base_service:base"]}]),
+        ("an address as a peer", [span("d", meta={"peer.hostname": "10.0.0.1"})],
+         [{"peer_tags": ["peer.hostname:10.0.0.1"]}], [{"peer_tags": ["peer.hostname:blocked-ip-address"]}]),
+        ("a dimension that is empty", [span("d", meta={"region": ""})], [{"more": ["region:"]}], [{"more": []}]),
+        ("a kind in capitals", [span("d", kind="CLIENT", top=0)], [], [{"kind": "CLIENT"}]),
+        ("a duration of 0", [span("d", duration=0)], [], [{"duration": 0}]),
+        ("a version of a snapshot that is 0", [span("d", metrics={"_dd.partial_version": 0.0})], [{"hits": 1}], []),
+        ("an HTTP status outside 100 to 599", [span("d", meta={"http.status_code": "700"})],
+         [{"status": 0}], [{"status": 700}]),
+    ]
 
     @classmethod
     def setUpClass(cls):
-        cls.peer = build_cargo()
+        cls.peer = peers.libdatadog()
 
     def theirs(self, made):
         path = os.path.join(packages.CACHE, "stats-spans.%d" % os.getpid())
@@ -235,19 +334,113 @@ class Libdatadog(unittest.TestCase):
             self.assertEqual([row[n] for n in NUMBERS], [theirs[key][n] for n in NUMBERS], key)
 
     def test_each_difference_is_the_one_that_is_named(self):
-        for what, one, our, their in DIFFERENCES:
-            keep = span("keep")
-            ours = self.row_of(rows_of_body(body_of(PROGRAM, [keep, one], False)), one)
-            theirs = self.row_of(self.theirs([keep, one]), one)
-            for got, want in ((ours, our), (theirs, their)):
-                self.assertEqual(got is None, want is None, what)
-                if want is not None:
-                    self.assertEqual({k: got[k] for k in want}, want, what)
+        self.check_differences(
+            lambda made: rows_but_keep(rows_of_body(body_of(PROGRAM, [KEEP] + made, False)).values()),
+            lambda made: rows_but_keep(self.theirs([KEEP] + made).values()))
 
-    @staticmethod
-    def row_of(rows, one):
-        found = [r for r in rows.values() if r["resource"] == one["resource"]]
-        return found[0] if found else None
+
+class Node(peers.Differences, unittest.TestCase):
+    """dd-trace 5.132.0 of npm: its span-stats processor."""
+
+    HEADING = "dd-trace-js 5.132.0"
+    # What its key has not, and ours has, is not compared row by row: rows of ours are added up.
+    KEY = tuple(k for k in KEY if k not in ("root", "peer_tags", "more"))
+    ACCURACY = 0.01
+    GRPC = {"rpc.grpc.status_code": "5"}
+    DIFFERENCES = [
+        ("a span that is neither top level nor measured, of a kind that counts", [span("d", top=0)], [{"hits": 1}], []),
+        ("spans of one key of which some are top level",
+         [span("d"), span("d", top=0, metrics={"_dd.measured": 1.0}), span("d")],
+         [{"hits": 3, "top": 2}], [{"hits": 2, "top": 2}, {"hits": 1, "top": 0}]),
+        ("roots and others", [span("d", parent=0), span("d", parent=5)], [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
+        ("peers", [span("d", meta={"peer.hostname": "a"}), span("d", meta={"peer.hostname": "b"})],
+         [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
+        ("added dimensions", [span("d", meta={"region": "a"}), span("d", meta={"region": "b"})],
+         [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
+        ("a route without an endpoint", [span("d", meta={"http.route": "/a"})],
+         [{"endpoint": ""}], [{"endpoint": "/a"}]),
+        ("a route beside an endpoint", [span("d", meta={"http.route": "/a", "http.endpoint": "/b"})],
+         [{"endpoint": "/b"}], [{"endpoint": "/a"}]),
+        ("a gRPC status of another type than `rpc`", [span("d", meta=GRPC)], [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a gRPC status by its name", [span("d", type="rpc", meta={"rpc.grpc.status_code": "NOT_FOUND"})],
+         [{"grpc": "NOT_FOUND"}], [{"grpc": "5"}]),
+        ("a gRPC status that is neither name nor number", [span("d", type="rpc", meta={"rpc.grpc.status_code": "x"})],
+         [{"grpc": "x"}], [{"grpc": ""}]),
+        ("a gRPC status by `rpc.response.status_code`", [span("d", type="rpc", meta={"rpc.response.status_code": "5"})],
+         [{"grpc": ""}], [{"grpc": "5"}]),
+        ("a duration of 0", [span("d", duration=0)], [], [{"hits": 1}]),
+        ("a snapshot of an unfinished span", [span("d", metrics={"_dd.partial_version": 3.0})], [], [{"hits": 1}]),
+        ("no name", [dict(span("d"), name="")], [{"name": ""}], [{"name": "unnamed_operation"}]),
+        ("no service", [dict(span("d"), service="")], [{"service": ""}], [{"service": "unnamed-service"}]),
+        ("fields with commas", [dict(span("d"), name="a,b", service="c"), dict(span("d"), name="a", service="b,c")],
+         [{"hits": 1}, {"hits": 1}], [{"hits": 2}]),
+        ("an HTTP status outside 100 to 599", [span("d", meta={"http.status_code": "700"})],
+         [{"status": 0}], [{"status": 700}]),
+    ]
+
+    @classmethod
+    def setUpClass(cls):
+        folder = packages.npm_installed("node-datadog")
+        cls.node = subprocess.Popen(["node", os.path.join(HERE, "span_stats.js"), folder], text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.node.stdin.close()
+        cls.node.wait(10)
+        cls.node.stdout.close()
+
+    def theirs(self, made):
+        top = {"_dd.top_level": 1}
+        formatted = [dict(s, metrics=dict(s["metrics"], **(top if "_top_level" in s["metrics"] else {}))) for s in made]
+        self.node.stdin.write(json.dumps(formatted) + "\n")
+        self.node.stdin.flush()
+        return [dict(r, status=int(r["status"])) for r in json.loads(self.node.stdout.readline())]
+
+    def key(self, row, top):
+        return tuple(row[k] for k in self.KEY) + (top,)
+
+    def test_row_by_row(self):
+        made = plain_spans()
+        for s in made:  # those that are not top level count by a mark, which is their rule
+            if "_top_level" not in s["metrics"] and s["resource"] != "none":
+                s["metrics"]["_dd.measured"] = 1.0
+        made = [s for s in made if s["resource"] != "none"]
+        theirs = self.theirs(made)
+        self.assertEqual(len({self.key(r, r["top"] > 0) for r in theirs}), len(theirs))
+        exact = 0
+        for top in (True, False):
+            part = [s for s in made if bool(s["metrics"].get("_top_level")) == top]
+            durations = {}
+            for key, row in model(part).items():
+                kept = durations.setdefault(self.key(dict(zip(KEY, key)), top), {"ok": [], "error": []})
+                for name in ("ok", "error"):
+                    kept[name] += row[name]
+            ours = {}
+            for row in rows_of_body(body_of(PROGRAM, part, False)).values():
+                kept = ours.setdefault(self.key(row, top), dict.fromkeys(NUMBERS, 0))
+                for name in NUMBERS:
+                    kept[name] += row[name]
+            rows = {self.key(r, top): r for r in theirs if (r["top"] > 0) == top}
+            self.assertEqual(set(ours), set(rows))
+            for key, row in rows.items():
+                self.assertEqual([row[n] for n in NUMBERS], [ours[key][n] for n in NUMBERS], key)
+                exact += 1
+                for name in ("ok", "error"):
+                    self.check_sketch(row[name], sorted(durations[key][name]), key)
+        self.assertGreater(exact, 300)
+        print("dd-trace-js: %d rows the same" % exact, flush=True)
+
+    def check_sketch(self, got, durations, key):
+        self.assertEqual(got[0], len(durations), key)
+        for q, value in zip((0.5, 0.9, 0.99), got[1:]):
+            exact = durations[int(q * (len(durations) - 1))]
+            self.assertLessEqual(abs(value - exact), self.ACCURACY * exact + 1e-9, (key, q))
+
+    def test_each_difference_is_the_one_that_is_named(self):
+        self.check_differences(
+            lambda made: rows_but_keep(rows_of_body(body_of(PROGRAM, [KEEP] + made, False)).values()),
+            self.theirs)
 
 
 class TestAgent(unittest.TestCase):
@@ -255,47 +448,16 @@ class TestAgent(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.program = install_pip()
-
-    def setUp(self):
-        self.port = free_port()
-        environ = dict(os.environ, ENABLED_CHECKS="trace_count_header,meta_tracer_version_header")
-        self.log = open(os.path.join(packages.CACHE, "test-agent.log"), "wb")
-        self.agent = subprocess.Popen(
-            [self.program, "--host", "127.0.0.1", "--port", str(self.port), "--otlp-http-port", str(free_port()),
-             "--otlp-grpc-port", str(free_port())], env=environ, stdout=self.log, stderr=self.log)
-        self.addCleanup(self.stop)
-        for _ in range(300):
-            try:
-                self.ask("/info")
-                return
-            except OSError:
-                self.assertIsNone(self.agent.poll())
-                time.sleep(0.2)
-        self.fail("the test agent does not answer")
-
-    def stop(self):
-        self.agent.terminate()
-        self.agent.wait(10)
-        self.log.close()
-
-    def ask(self, path, body=None):
-        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data=body,
-                                         method="PUT" if body else "GET",
-                                         headers={"Content-Type": "application/msgpack", "Datadog-Meta-Lang": "c",
-                                                  "Datadog-Meta-Tracer-Version": "0.1.0",
-                                                  "X-Datadog-Test-Session-Token": "t"} if body else {})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, answer.read()
+        cls.agent = peers.TestAgent()
+        cls.addClassCleanup(cls.agent.stop)
 
     def test_it_takes_the_body_and_holds_the_rows(self):
         made = plain_spans()
         want = model(made)
-        self.ask("/test/session/start?test_session_token=t")
+        self.agent.start_session("t")
         for java in (False, True):
-            status, _ = self.ask("/v0.6/stats", body_of(PROGRAM, made, java))
-            self.assertEqual(status, 200)
-        payloads = json.loads(self.ask("/test/session/stats?test_session_token=t")[1])
+            self.assertEqual(self.agent.put("/v0.6/stats", body_of(PROGRAM, made, java), "t"), 200)
+        payloads = self.agent.get("/test/session/stats", "t")
         self.assertEqual(len(payloads), 2)
         for payload in payloads:
             groups = payload["Stats"][0]["Stats"]
@@ -303,29 +465,11 @@ class TestAgent(unittest.TestCase):
             for name, ours in (("Hits", "hits"), ("Errors", "errors"), ("TopLevelHits", "top"),
                                ("Duration", "duration")):
                 self.assertEqual(sum(g[name] for g in groups), sum(r[ours] for r in want.values()))
-        self.ask("/test/trace_check/failures?test_session_token=t")
+        self.agent.check_failures("t")
 
 
-def build_cargo():
-    """The peer of the benches, built by bench/peers/build.sh where it is not there yet."""
-    program = os.path.join(run.SOURCE, "build", "peers", "bin", "libdatadog")
-    source = os.path.join(run.SOURCE, "bench", "peers", "libdatadog", "src", "main.rs")
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
-        run.need_command("cargo")
-        packages.step([os.path.join(run.SOURCE, "bench", "peers", "build.sh"), "decode"], run.SOURCE, "libdatadog")
-    if not os.path.exists(program):
-        run.skip("libdatadog, which could not be built")
-    return program
-
-
-def install_pip():
-    lock = os.path.join(HERE, "test-agent", "requirements.txt")
-    folder = packages.installed("test-agent", [lock],
-                                lambda at: packages.venv(at, "ddapm-test-agent", "--requirement", lock))
-    return os.path.join(folder, "bin", "ddapm-test-agent")
-
-
-PEERS = {"trace-agent": TraceAgent, "libdatadog": Libdatadog, "test-agent": TestAgent}
+PEERS = {"trace-agent": TraceAgent, "agent": WholeAgent, "libdatadog": Libdatadog, "node": Node,
+         "test-agent": TestAgent}
 
 if __name__ == "__main__":
     PROGRAM, peer = sys.argv[1:3]

@@ -3,7 +3,8 @@
  * The engine against a naive model: random spans, late, future, partial, negative, floods of new
  * keys over the cap, with forced seals, snapshots, CLEAR and time that goes on, against plain
  * arrays of sums by (window, key). Both conservation equations hold exactly in every batch. One
- * run has weights that are no whole numbers, and a limit on the values of a field.
+ * run has weights that are no whole numbers, and a limit on the values of a field; another the same
+ * in profile client with windows aligned, its reports as messages, its peer tags set anew.
  *
  * T_SPANS in the environment sets the number of spans of each run (./dev soak: 10^8 in all).
  */
@@ -21,7 +22,8 @@ enum {
     MAX_KEYS = 40,
     WINDOWS = 1024,
     OPEN = 3,
-    SPANS_DEFAULT = 500000
+    SPANS_DEFAULT = 500000,
+    CLIENT_SPANS_DEFAULT = 1000000
 };
 
 static const int64_t w_ns = INT64_C(10) * 1000000000;
@@ -42,6 +44,7 @@ struct model {
     uint64_t late;
     uint64_t future;
     uint64_t partial;
+    uint64_t ineligible;
     uint64_t cleared;
     uint64_t overflow;
     uint64_t collapsed;
@@ -55,6 +58,7 @@ struct run {
     int64_t compared; /* windows before this number were compared */
     bool capped;
     bool limited;
+    bool client;
     /* Of the cycle: names that have their place; of open windows: names with a row, and spans. */
     bool seen[KEYS];
     size_t seen_count;
@@ -146,6 +150,7 @@ static void take_batches(struct run *r)
         r->got.late += c->late;
         r->got.future += c->future;
         r->got.partial += c->partial;
+        r->got.ineligible += c->ineligible;
         r->got.cleared += c->dropped[WEIR_DROP_CLEARED];
         r->got.overflow += c->overflow;
         r->batches++;
@@ -227,13 +232,18 @@ static void compare_sealed(struct run *r, int64_t before)
     }
 }
 
-static void expect_span(struct run *r, int64_t end, size_t key, const struct cell *c, bool partial)
+static void expect_span(struct run *r, int64_t end, size_t key, const struct cell *c, bool partial,
+                        bool ineligible)
 {
     const int64_t current = number_of(r->now);
     int64_t window = number_of(end);
     r->want.received++;
     if (partial) {
         r->want.partial++;
+        return;
+    }
+    if (ineligible) {
+        r->want.ineligible++;
         return;
     }
     if (window > current)
@@ -318,7 +328,8 @@ static void one_span(struct run *r)
     const struct cell c = {.hits = weight,
                            .errors = error ? weight : 0,
                            .sum_ns = negative ? 0 : (uint64_t)duration * weight};
-    expect_span(r, end, key, &c, partial);
+    /* Of a tracer's own a span counts that lasted. */
+    expect_span(r, end, key, &c, partial, r->client && duration <= 0);
     const struct weir_source source = {.now_ns = r->now};
     T_OK(weir_stats_publish(r->p, &source, &s, 1));
 }
@@ -352,6 +363,24 @@ static void clear(struct run *r)
     clear_open(r);
 }
 
+/* As a tracer's timer does it; now and then the agent asks for other peer tags. */
+static void report(struct run *r)
+{
+    struct weir_signal_node node = {.kind = WEIR_SIGNAL_REPORT};
+    if (!r->client) {
+        weir_stats_seal_all(r->st, r->now, r->now - t0);
+        return;
+    }
+    char name[16];
+    (void)snprintf(name, sizeof name, "peer.%u", (unsigned)t_below(&r->rng, 20));
+    const char *const names[] = {name};
+    const int set = weir_stats_set_peer_tags(r->st, names, 1);
+    T_TRUE(set == WEIR_OK || set == WEIR_EBUSY);
+    (void)weir_producer_tags(r->p);
+    weir_stats_signal(r->st, &node);
+    (void)weir_stats_poll(r->st, r->now, r->now - t0);
+}
+
 static void one_step(struct run *r)
 {
     one_span(r);
@@ -361,7 +390,7 @@ static void one_step(struct run *r)
     if (t_below(&r->rng, 60) == 0)
         advance(r, (int64_t)t_below(&r->rng, 8) * 1000000000);
     if (t_below(&r->rng, 500) == 0) {
-        weir_stats_seal_all(r->st, r->now, r->now - t0);
+        report(r);
         take_batches(r);
         seal_open(r);
         end_cycle(r);
@@ -372,29 +401,32 @@ static void one_step(struct run *r)
         clear(r);
 }
 
-static uint64_t span_count(void)
+static uint64_t span_count(bool client)
 {
     const char *const set = getenv("T_SPANS");
-    return set ? strtoull(set, NULL, 10) : SPANS_DEFAULT;
+    return set ? strtoull(set, NULL, 10) : client ? CLIENT_SPANS_DEFAULT : SPANS_DEFAULT;
 }
 
-static void run_model(bool capped, bool limited)
+static void run_model(bool capped, bool limited, bool client)
 {
     struct run *const r = calloc(1, sizeof *r);
     T_TRUE(r != NULL);
-    r->rng = t_rng(t_seed() + (capped ? 1 : 0) + (limited ? 2 : 0));
+    r->rng = t_rng(t_seed() + (capped ? 1 : 0) + (limited ? 2 : 0) + (client ? 4 : 0));
     r->now = t0;
     r->capped = capped;
     r->limited = limited;
+    r->client = client;
     r->compared = 0;
     const struct weir_stats_opts o = {.struct_size = sizeof o,
                                       .max_keys = capped ? MAX_KEYS : 0,
                                       .seed = t_seed(),
+                                      .profile = client ? WEIR_PROFILE_CLIENT : 0,
+                                      .flags = client ? WEIR_STATS_ALIGN : 0,
                                       .limits = {[WEIR_LIMIT_RESOURCE] = limited ? LIMIT : 0}};
     T_OK(weir_stats_new(&o, &r->st));
     T_OK(weir_producer_new(r->st, 65536, WEIR_PRODUCER_OWNER, &r->p));
     poll(r);
-    const uint64_t spans = span_count();
+    const uint64_t spans = span_count(client);
     for (uint64_t i = 0; i < spans; i++)
         one_step(r);
     weir_stats_seal_all(r->st, r->now, r->now - t0);
@@ -404,6 +436,8 @@ static void run_model(bool capped, bool limited)
     T_EQ_U64(r->got.received, spans);
     T_EQ_U64(r->want.received, spans);
     T_EQ_U64(r->got.partial, r->want.partial);
+    T_EQ_U64(r->got.ineligible, r->want.ineligible);
+    T_TRUE(!client || r->got.ineligible > 0);
     T_EQ_U64(r->got.cleared, r->want.cleared);
     struct weir_stats_health h;
     weir_stats_get_health(r->st, &h);
@@ -419,15 +453,20 @@ static void run_model(bool capped, bool limited)
 
 TEST(every_row_of_every_window_is_what_a_naive_sum_gives)
 {
-    run_model(false, false);
+    run_model(false, false, false);
 }
 
 TEST(over_the_cap_every_window_still_adds_up)
 {
-    run_model(true, false);
+    run_model(true, false, false);
 }
 
 TEST(with_weights_and_a_limit_every_row_is_still_what_a_naive_sum_gives)
 {
-    run_model(false, true);
+    run_model(false, true, false);
+}
+
+TEST(so_it_is_in_profile_client_with_limits_weights_reports_clears_and_other_peer_tags)
+{
+    run_model(false, true, true);
 }

@@ -41,6 +41,7 @@ class Agent:
         self.folder = folder or tempfile.mkdtemp(prefix="weir-test-")
         self.datadog = ("127.0.0.1", free_port())
         self.otlp = ("127.0.0.1", free_port())
+        self.grpc = ("127.0.0.1", free_port())
         self.web = ("127.0.0.1", free_port())
         self.socket = os.path.join(self.folder, "apm.socket")
         self.store = os.path.join(self.folder, "store")
@@ -56,6 +57,7 @@ class Agent:
                 "--receivers.datadog.listen-address=127.0.0.1:%d" % self.datadog[1],
                 "--receivers.datadog.socket=" + self.socket,
                 "--receivers.otlp.http-listen-address=127.0.0.1:%d" % self.otlp[1],
+                "--receivers.otlp.grpc-listen-address=127.0.0.1:%d" % self.grpc[1],
                 "--web.listen-address=127.0.0.1:%d" % self.web[1],
                 "--store.path=" + self.store] + self.arguments
 

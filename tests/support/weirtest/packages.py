@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests with real clients and peers install, once, into build/interop/. What cannot be had skips the test."""
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -14,6 +15,15 @@ CACHE = os.path.join(run.SOURCE, "build", "interop")
 INTEROP = os.path.join(run.SOURCE, "tests", "interop")
 
 
+@contextlib.contextmanager
+def lock(name):
+    """Nobody else builds NAME meanwhile: tests run side by side."""
+    os.makedirs(CACHE, exist_ok=True)
+    with open(os.path.join(CACHE, name + ".lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def installed(name, lock_files, install):
     """The folder build/interop/NAME, filled by install(folder) unless the lock files are as they were."""
     folder = os.path.join(CACHE, name)
@@ -23,8 +33,7 @@ def installed(name, lock_files, install):
         with open(path, "rb") as f:
             digest.update(f.read())
     stamp = os.path.join(folder, ".installed")
-    with open(os.path.join(CACHE, name + ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
+    with lock(name):
         try:
             with open(stamp) as f:
                 if f.read() == digest.hexdigest():
@@ -53,6 +62,22 @@ def venv(folder, what, *arguments):
     step([sys.executable, "-m", "venv", folder], CACHE, "python3-venv")
     step([os.path.join(folder, "bin", "pip"), "install", "--disable-pip-version-check", "--quiet"] + list(arguments),
          CACHE, what)
+
+
+def npm_installed(name):
+    """The folder with the node_modules of tests/interop/NAME."""
+    run.need_command("node", "npm")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
+    if int(version.lstrip("v").split(".")[0]) < 18:
+        run.skip("Node 18 or later (this is %s)" % version)
+    source = os.path.join(INTEROP, name)
+    locks = [os.path.join(source, f) for f in ("package.json", "package-lock.json")]
+
+    def install(folder):
+        for path in locks:
+            shutil.copy(path, folder)
+        step(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder, name)
+    return installed(name, locks, install)
 
 
 def go_program(least):

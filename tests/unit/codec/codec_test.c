@@ -4,6 +4,7 @@
 #include "codec/codec.h"
 #include "codec/dd_compact.h"
 #include "codec/dd_proto.h"
+#include "codec/varfloats.h"
 #include "support.h"
 
 #include <float.h>
@@ -74,6 +75,105 @@ TEST(counts_are_the_same_doubles_with_and_without_vectors)
         free(scalar);
     }
     free(counts);
+}
+
+/* Where a varfloat of n counts from *at on ends without vectors. */
+static uint8_t *varfloats_of(const uint16_t *counts, size_t n, uint8_t *at)
+{
+    for (size_t i = 0; i < n; i++)
+        at = wr_varfloat_put(at, counts[i]);
+    return at;
+}
+
+TEST(varfloats_are_the_same_bytes_with_and_without_vectors)
+{
+    enum { COUNTS = UINT16_MAX + 1 };
+    uint16_t *const counts = malloc(COUNTS * sizeof *counts);
+    struct t_rng rng = t_rng(0x7fa1);
+    for (size_t i = 0; i < COUNTS; i++)
+        counts[i] = (uint16_t)i;
+    for (size_t i = COUNTS - 1; i > 0; i--) { /* lengths of neighbours in any combination */
+        const size_t k = t_below(&rng, i + 1);
+        const uint16_t c = counts[i];
+        counts[i] = counts[k];
+        counts[k] = c;
+    }
+    static const size_t lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 100, COUNTS};
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+        const size_t n = lengths[k];
+        uint8_t *const want = malloc(9 * n + 1);
+        uint8_t *const got = malloc(4 * n + 1);
+        uint16_t *const back = malloc((n + 1) * sizeof *back);
+        const size_t bytes = (size_t)(varfloats_of(counts, n, want) - want);
+        T_EQ_BYTES(got, (size_t)(wr_varfloats_put(got, counts, n) - got), want, bytes);
+        T_EQ_BYTES(got, (size_t)(wr_varfloats_put_scalar(got, counts, n) - got), want, bytes);
+        uint8_t *const exact = malloc(bytes + 1);
+        memcpy(exact, want, bytes);
+        for (size_t way = 0; way < 2; way++) {
+            const uint8_t *at = exact;
+            back[n] = 0xa5a5;
+            const size_t m = way ? wr_varfloats_get(&at, exact + bytes, back, n)
+                                 : wr_varfloats_get_scalar(&at, exact + bytes, back, n);
+            T_TRUE(n - m < 8); /* the last ones may be left to one by one */
+            T_EQ_BYTES(back, m * sizeof *back, counts, m * sizeof *back);
+            T_EQ_U64(back[n], 0xa5a5);
+            T_EQ_U64((size_t)(varfloats_of(counts, m, want) - want), (size_t)(at - exact));
+        }
+        free(want);
+        free(got);
+        free(back);
+        free(exact);
+    }
+    free(counts);
+}
+
+TEST(varfloats_end_before_what_is_no_count_of_16_bits)
+{
+    static const double others[] = {0.5, 1.25, 65536, 131071, 1e9, 0x1p40, 0x1p52, 1e300, INFINITY};
+    enum { COUNTS = 256 };
+    for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
+        for (size_t bad = 0; bad < 80; bad++) {
+            uint8_t bytes[COUNTS * WR_VARFLOAT_MAX];
+            uint16_t back[COUNTS];
+            uint8_t *end = bytes;
+            uint8_t *stop = NULL;
+            for (size_t i = 0; i < COUNTS; i++) {
+                stop = i == bad ? end : stop;
+                end = wr_varfloat_put(end, i == bad ? others[k] : (double)(i % 3 * 1000));
+            }
+            const uint8_t *at = bytes;
+            memset(back, 0, sizeof back);
+            const size_t n = wr_varfloats_get(&at, end, back, COUNTS);
+            T_TRUE(n <= bad && bad - n < 4);
+            T_TRUE(at <= stop);
+            for (size_t i = 0; i < COUNTS; i++)
+                T_EQ_U64(back[i], i < n ? i % 3 * 1000 : 0);
+        }
+    }
+}
+
+TEST(counts_of_any_size_in_one_run_come_back_as_they_were)
+{
+    struct t_rng rng = t_rng(0x3157);
+    for (size_t round = 0; round < 200; round++) {
+        struct weir_sketch *const sk = t_sketch_of(NULL, 2048);
+        struct weir_sketch *const back = t_sketch_of(NULL, 2048);
+        const size_t bins = 9 + t_below(&rng, 400);
+        const uint64_t odd = 1 + t_below(&rng, 64); /* one in so many is no small count */
+        for (size_t i = 0; i < bins; i++) {
+            static const uint64_t others[] = {1 << 18, 3 << 17, 65536ull << 20, 70000ull << 20};
+            const uint64_t weight =
+                t_below(&rng, odd + 1) ? (1 + t_below(&rng, 3000)) << 20 : others[t_below(&rng, 4)];
+            T_OK(weir_sketch_add(sk, exp2(((double)i + 0.5) / 64), weight));
+        }
+        uint8_t bytes[8192];
+        size_t n;
+        T_OK(weir_codec_encode(WEIR_CODEC_DD_COMPACT, NULL, sk, bytes, sizeof bytes, &n));
+        T_OK(weir_codec_decode(WEIR_CODEC_DD_COMPACT, NULL, bytes, n, back, NULL));
+        t_same_bins(sk, back);
+        weir_sketch_free(sk);
+        weir_sketch_free(back);
+    }
 }
 
 /* Bins of a density and of counts that differ from one sketch to the next. */

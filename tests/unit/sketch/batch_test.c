@@ -156,6 +156,36 @@ TEST(pairs_are_the_same_as_single_calls)
     free(pairs);
 }
 
+/* Of so great a sum, and of values on both sides of what the fast way takes, each way makes the
+ * same finite one. */
+TEST(a_sum_at_the_greatest_double_stays_there_in_each_way_to_record)
+{
+    static const double values[] = {
+        0x1p959, 0x1.fffffffffffffp959, 0x1p960, 0x1p969, 0x1p970, 1, DBL_MAX, 0x1p950, 0x1p971,
+        DBL_MAX};
+    const size_t n = sizeof values / sizeof values[0];
+    struct weir_sketch *sk[3];
+    struct weir_sketch_pair pairs[10];
+    for (size_t k = 0; k < 3; k++) {
+        sk[k] = t_sketch(WEIR_GRID_VALUE, 32768);
+        T_OK(weir_sketch_add(sk[k], DBL_MAX, 0));
+        for (int i = 0; i < 200; i++) /* not a list */
+            T_OK(weir_sketch_add(sk[k], ldexp(1.5, 900 + i % 100), 0));
+    }
+    for (size_t i = 0; i < n; i++) {
+        T_OK(weir_sketch_add(sk[0], values[i], 0));
+        pairs[i] = (struct weir_sketch_pair){sk[2], values[i]};
+    }
+    T_OK(weir_sketch_add_many(sk[1], values, n, NULL));
+    T_OK(weir_sketch_add_pairs(pairs, n, NULL));
+    T_EQ_DBL(weir_sketch_sum(sk[0]), DBL_MAX);
+    T_EQ_U64(weir_sketch_weight(sk[0]), (201 + n) * ONE);
+    t_sketch_same(sk[0], sk[1]);
+    t_sketch_same(sk[0], sk[2]);
+    for (size_t k = 0; k < 3; k++)
+        weir_sketch_free(sk[k]);
+}
+
 TEST(merging_many_is_merging_each)
 {
     struct t_rng r = t_rng(t_seed() + 6);

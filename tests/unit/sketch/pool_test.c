@@ -296,6 +296,59 @@ TEST(T3_the_same_keys_in_any_order_allocate_nothing_after_the_first_window)
     T_EQ_I64(h.live, 0);
 }
 
+enum closed { CLOSED_WRITTEN, CLOSED_EMPTY, CLOSED_UNWRITTEN, CLOSED_WAYS };
+
+/* Write a series of one window and give its sketch back, as a sink does once it has been read. */
+static void close_series(struct weir_sketch_pool *pool, struct weir_sketch *sk, enum closed way)
+{
+    uint8_t bytes[512];
+    size_t n;
+    const size_t whole = weir_sketch_encoded_bytes(sk);
+    const uint64_t weight = weir_sketch_weight(sk);
+    T_TRUE(whole <= sizeof bytes);
+    if (way == CLOSED_UNWRITTEN)
+        T_ERR(weir_sketch_encode(sk, bytes, whole - 1, &n), WEIR_EFULL);
+    else
+        T_OK(weir_sketch_encode(sk, bytes, sizeof bytes, &n));
+    T_EQ_U64(weir_sketch_weight(sk), weight); /* writing it, or not, left it as it was */
+    const size_t spares = weir_sketch_pool_spares(pool);
+    weir_sketch_pool_put(pool, sk);
+    T_EQ_U64(weir_sketch_pool_spares(pool), spares + 1);
+}
+
+TEST(T4_each_closed_series_returns_once_after_it_was_written_be_it_empty_or_unwritable)
+{
+    struct t_heap h = {.fail_at = -1};
+    struct weir_sketch_pool *const pool = make(&h, WEIR_GRID_VALUE, 0, 64);
+    struct weir_sketch *const fresh = t_sketch(WEIR_GRID_VALUE, 0);
+    struct weir_sketch *open[3 * CLOSED_WAYS];
+    const size_t series = sizeof open / sizeof open[0];
+    uint8_t sizes[sizeof open / sizeof open[0]] = {0};
+    long after_first = 0;
+    for (int window = 0; window < 3; window++) {
+        for (size_t k = 0; k < series; k++) {
+            open[k] = weir_sketch_pool_get(pool, sizes[k]);
+            t_sketch_same(open[k], fresh); /* nothing of the window before */
+            for (size_t other = 0; other < k; other++)
+                T_TRUE(open[other] != open[k]); /* it did not return twice */
+            for (int i = 0; k % CLOSED_WAYS != CLOSED_EMPTY && i < 20; i++)
+                T_OK(weir_sketch_add(open[k], 1 + i * 0.5, 0));
+        }
+        T_EQ_U64(weir_sketch_pool_spares(pool), 0);
+        for (size_t k = 0; k < series; k++)
+            sizes[k] = weir_sketch_size(open[k]);
+        for (size_t k = 0; k < series; k++)
+            close_series(pool, open[k], (enum closed)(k % CLOSED_WAYS));
+        T_EQ_U64(weir_sketch_pool_spares(pool), series);
+        if (window == 0)
+            after_first = h.seen;
+    }
+    T_EQ_I64(h.seen, after_first);
+    weir_sketch_free(fresh);
+    weir_sketch_pool_free(pool);
+    T_EQ_I64(h.live, 0);
+}
+
 TEST(T5_clearing_an_empty_sketch_changes_nothing)
 {
     struct weir_sketch *const sk = t_sketch(WEIR_GRID_VALUE, 0);

@@ -2,6 +2,11 @@
 /* Limits of distinct values a field: first come, a cycle each, and what is kept warm. */
 #include "fixture.h"
 
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 static struct weir_stats_opts client_opts(struct fixture *f)
 {
     struct weir_stats_opts o = f_opts(f);
@@ -135,17 +140,17 @@ TEST(a_value_stays_warm_for_exactly_one_cycle)
     memcpy(key + 10, service, sizeof service - 1);
     const size_t bytes = 10 + sizeof service - 1;
     struct wr_folded folded;
-    T_EQ_I64(wr_limits_admit(l, key, bytes, &folded), 0);
+    T_EQ_I64(wr_limits_admit(l, key, bytes, WEIR_WEIGHT_ONE, &folded), 0);
     const long long live = f.heap.live;
     wr_limits_cycle(l);
     T_EQ_I64(f.heap.live, live); /* held */
     const long calls = f.heap.seen;
-    T_EQ_I64(wr_limits_admit(l, key, bytes, &folded), 0);
+    T_EQ_I64(wr_limits_admit(l, key, bytes, WEIR_WEIGHT_ONE, &folded), 0);
     T_EQ_I64(f.heap.seen, calls); /* taken over */
     wr_limits_cycle(l);
     wr_limits_cycle(l);
     T_TRUE(f.heap.live < live); /* gone */
-    T_EQ_I64(wr_limits_admit(l, key, bytes, &folded), 0);
+    T_EQ_I64(wr_limits_admit(l, key, bytes, WEIR_WEIGHT_ONE, &folded), 0);
     T_TRUE(f.heap.seen > calls);
     f_close(&f);
 }
@@ -272,7 +277,7 @@ TEST(a_dimension_of_200_units_passes_and_201_are_blocked_before_the_budget)
         T_EQ_U64(sealed_rows(&f, "region", cases[k].passes ? text : "tracer_blocked_value", &hits,
                              &rows),
                  1);
-        T_TRUE(cases[k].passes || f.st->limits.budgets[WR_FIELD_FIXED] != NULL);
+        T_TRUE(cases[k].passes || f.st->limits.of[0]->at[WR_FIELD_FIXED] != NULL);
         f_close(&f);
     }
 }
@@ -360,4 +365,118 @@ TEST(a_value_for_which_there_is_no_memory_drops_its_span_counted)
         T_TRUE(wr_shard_check(&f.st->shard));
         f_close(&f);
     }
+}
+
+static bool folded_is(const struct weir_folded *v, const char *name, const char *value)
+{
+    return v->name.len == strlen(name) && memcmp(v->name.ptr, name, v->name.len) == 0 &&
+           v->value.len == strlen(value) && memcmp(v->value.ptr, value, v->value.len) == 0;
+}
+
+/* One span of each of n resources, and times of one. */
+static void flood(struct fixture *f, const char *heavy, int times, int n)
+{
+    char text[24];
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(text, sizeof text, "noise-%d", i);
+        const struct weir_span s = f_span("svc", text, f->now, 100);
+        f_publish(f, &s, 1);
+    }
+    for (int i = 0; i < times; i++) {
+        const struct weir_span s = f_span("svc", heavy, f->now, 100);
+        f_publish(f, &s, 1);
+    }
+}
+
+TEST(an_operator_sees_which_values_were_folded_and_how_much_room_they_wanted)
+{
+    struct fixture f;
+    struct weir_stats_opts o = f_opts(&f);
+    o.limits[WEIR_LIMIT_RESOURCE] = 10;
+    o.limits[WEIR_LIMIT_SERVICE] = 5;
+    f_open(&f, &o);
+    struct weir_folded v;
+    T_TRUE(!weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, 0, &v));
+    flood(&f, "heavy", 200, 1010); /* 1,000 of them and heavy find no room */
+    T_TRUE(weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, 0, &v));
+    T_TRUE(folded_is(&v, "span_name", "heavy"));
+    T_EQ_U64(v.hits_at_least, 200 * WEIR_WEIGHT_ONE);
+    T_TRUE(v.hits_at_most >= v.hits_at_least);
+    T_TRUE(v.hits_at_most <= 220 * WEIR_WEIGHT_ONE); /* 1,200 hits by 64 counters are 19 over */
+    T_TRUE(weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, WEIR_FOLDED_TOP - 1, &v));
+    T_TRUE(!weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, WEIR_FOLDED_TOP, &v));
+    T_TRUE(!weir_stats_get_folded(f.st, WEIR_LIMIT_SERVICE, 0, &v));
+    T_TRUE(!weir_stats_get_folded(f.st, WEIR_LIMIT_COUNT, 0, &v));
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_TRUE(h.folded[WEIR_LIMIT_RESOURCE] >= 900 && h.folded[WEIR_LIMIT_RESOURCE] <= 1100);
+    T_EQ_U64(h.folded[WEIR_LIMIT_SERVICE], 0);
+    T_EQ_U64(h.limits[WEIR_LIMIT_RESOURCE], 10);
+    T_EQ_U64(h.limits[WEIR_LIMIT_TYPE], WEIR_LIMIT_OFF);
+    T_EQ_U64(h.collapsed[WEIR_LIMIT_RESOURCE], 1200);
+    f_close(&f);
+}
+
+TEST(what_was_folded_is_told_until_the_next_cycle_that_folds_any)
+{
+    struct fixture f;
+    struct weir_stats_opts o = f_opts(&f);
+    o.limits[WEIR_LIMIT_RESOURCE] = 1;
+    f_open(&f, &o);
+    struct weir_folded v;
+    flood(&f, "first", 3, 1);
+    f.now += 10 * f_second;
+    f_poll(&f);
+    T_TRUE(weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, 0, &v) &&
+           folded_is(&v, "span_name", "first"));
+    flood(&f, "second", 1, 1);
+    T_TRUE(weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, 0, &v) &&
+           folded_is(&v, "span_name", "second"));
+    T_EQ_U64(v.hits_at_least, WEIR_WEIGHT_ONE);
+    T_TRUE(!weir_stats_get_folded(f.st, WEIR_LIMIT_RESOURCE, 1, &v));
+    struct weir_stats_health h;
+    weir_stats_get_health(f.st, &h);
+    T_EQ_U64(h.folded[WEIR_LIMIT_RESOURCE], 1);
+    f_close(&f);
+}
+
+/* Against exact counts: what is told is within its bounds, and all that are frequent are told. */
+TEST(bounds_of_folded_values_hold_against_exact_counts)
+{
+    enum { VALUES = 500, HITS = 20000 };
+    struct wr_folded_values *const v = calloc(1, sizeof *v);
+    T_TRUE(v != NULL);
+    uint64_t exact[VALUES] = {0};
+    struct t_rng rng = t_rng(t_seed());
+    for (int i = 0; i < HITS; i++) {
+        /* Skewed: half of all on the first twenty. */
+        const uint64_t k = t_below(&rng, 2) ? t_below(&rng, 20) : t_below(&rng, VALUES);
+        const uint64_t weight = 1 + t_below(&rng, 3);
+        exact[k] += weight;
+        char text[8];
+        const int len = snprintf(text, sizeof text, "%u", (unsigned)k);
+        wr_folded_add(v, wr_hash(text, (size_t)len, 1), 0, 3, text, (size_t)len, weight);
+    }
+    uint64_t total = 0;
+    for (size_t k = 0; k < VALUES; k++)
+        total += exact[k];
+    size_t told[VALUES] = {0};
+    for (size_t r = 0; r < WR_FOLDED_SLOTS; r++) {
+        const struct wr_folded_value *const f = wr_folded_top(v, r);
+        T_TRUE(f != NULL);
+        unsigned k = 0;
+        for (size_t i = 0; i < f->bytes; i++)
+            k = k * 10 + (unsigned)(f->text[i] - '0');
+        T_TRUE(k < VALUES);
+        told[k]++;
+        T_TRUE(f->count >= exact[k] && f->count - f->over <= exact[k]);
+        T_TRUE(f->over <= total / WR_FOLDED_SLOTS);
+    }
+    for (size_t k = 0; k < VALUES; k++) {
+        T_TRUE(told[k] <= 1);
+        T_TRUE(told[k] == 1 || exact[k] <= total / WR_FOLDED_SLOTS);
+    }
+    T_TRUE(wr_folded_top(v, WR_FOLDED_SLOTS) == NULL);
+    T_TRUE(wr_folded_distinct(v) >= VALUES * 9 / 10 && wr_folded_distinct(v) <= VALUES * 11 / 10);
+    free(v);
 }

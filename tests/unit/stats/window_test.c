@@ -379,6 +379,46 @@ TEST(a_full_inbox_drops_whole_traces_and_counts_them)
     f_close(&f);
 }
 
+TEST(after_a_refusal_a_shorter_trace_is_tried_and_after_a_poll_every_one)
+{
+    struct fixture f;
+    struct weir_stats_opts o = f_opts(&f);
+    T_OK(weir_stats_new(&o, &f.st));
+    T_OK(weir_producer_new(f.st, 4096, 0, &f.p));
+    f.now = f_t0;
+    f.wall_minus_mono = f_wall_minus_mono;
+    f_poll(&f);
+    const struct weir_source source = {.now_ns = f.now};
+    enum { LONG = 16 };
+    struct weir_span s[LONG];
+    for (int i = 0; i < LONG; i++)
+        s[i] = f_span("a", "r", f.now, i);
+    uint64_t taken = 0;
+    uint64_t refused = 0;
+    for (int round = 0; round < 3; round++) {
+        uint64_t singles = 0;
+        T_OK(weir_stats_publish(f.p, &source, s, LONG));
+        taken += LONG;
+        while (weir_stats_publish(f.p, &source, s, LONG) == WEIR_OK)
+            taken += LONG;
+        while (weir_stats_publish(f.p, &source, s, 1) == WEIR_OK)
+            singles++;
+        T_TRUE(singles > 0);
+        for (int again = 0; again < 2; again++) {
+            T_ERR(weir_stats_publish(f.p, &source, s, 1), WEIR_EFULL);
+            T_ERR(weir_stats_publish(f.p, &source, s, LONG), WEIR_EFULL);
+        }
+        taken += singles;
+        refused += LONG + 1 + 2 * (1 + LONG);
+        f_poll(&f);
+    }
+    f_seal(&f);
+    const struct weir_batch_info info = expect(&f, 0, taken);
+    T_EQ_U64(info.counts.received, taken + refused);
+    T_EQ_U64(info.counts.dropped[WEIR_DROP_INBOX_FULL], refused);
+    f_close(&f);
+}
+
 TEST(a_snapshot_shows_open_windows_and_disturbs_nothing)
 {
     struct fixture f;

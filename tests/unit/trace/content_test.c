@@ -476,6 +476,24 @@ TEST(events_are_native_in_v1_also_from_json)
     says(encode_span(WEIR_TRACE_V04, &s), "events", framed(json)); /* sent as it is */
 }
 
+/* The trace-agent reads them as unsigned, and refuses a payload with one below 0 as a whole. */
+TEST(times_below_0_are_0_in_v1_and_as_they_are_before)
+{
+    const struct weir_trace_event event = {.time_ns = -3, .name = weir_str_c("e")};
+    const struct weir_trace_extra x = {.events = &event, .event_count = 1};
+    const struct weir_trace_span s = {.start_ns = -1, .duration_ns = -5, .extra = &x};
+    const char *hex = encode_span(WEIR_TRACE_V1, &s);
+    T_TRUE(strstr(hex, "0600070008c2")); /* start, duration, error */
+    T_TRUE(strstr(hex, "0c9183010002a1650390"));
+    const struct weir_trace_tag tag =
+        fixture_text("events", "[{\"time_unix_nano\":-3,\"name\":\"e\"}]");
+    const struct weir_trace_span text = {.tags = &tag, .tag_count = 1};
+    T_TRUE(strstr(encode_span(WEIR_TRACE_V1, &text), "0c9183010002a1650390"));
+    hex = encode_span(WEIR_TRACE_V04, &s);
+    says(hex, "start", "ff");
+    says(hex, "duration", "fb");
+}
+
 TEST(events_without_time_or_name_are_left_out_and_what_is_no_json_stays_a_tag)
 {
     static const struct {

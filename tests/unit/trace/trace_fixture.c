@@ -310,7 +310,7 @@ static void check_span_v1(struct reader *rd, const msgpack_object *o,
     T_EQ_U64(kv[3].val.via.u64, s->span_id);
     T_EQ_U64(kv[4].val.via.u64, s->parent_id);
     check_int(&kv[5].val, s->start_ns);
-    check_int(&kv[6].val, s->duration_ns);
+    check_int(&kv[6].val, s->duration_ns < 0 ? 0 : s->duration_ns);
     T_EQ_I64(kv[7].val.via.boolean, s->error != 0);
     check_attributes_v1(rd, &kv[8].val, s);
     check_str(rd, &kv[9].val, s->type);

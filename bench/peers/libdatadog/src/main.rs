@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peer of the benches `aggregate`, `decode` and `encode`: libdatadog's span concentrator, its
+//! Peer of the benches `aggregate`, `decode`, `encode` and those of `flood.rs`: libdatadog's span concentrator, its
 //! MessagePack decoders and encoders on the work that our benches do. A call is one round: one JSON
 //! line on stdout.
 //!
@@ -10,10 +10,16 @@
 //!                                        the list of bench/encode.c, encoded TIMES times; FORM is
 //!                                        plain, enriched, origin or enriched_origin
 //!
+//!   libdatadog flood WORKLOAD            answers a line of its input at a time, see flood.rs
+//!
 //!   libdatadog rows FILE                 not a bench: the rows of the spans of a v0.4 body, a JSON
 //!                                        line each, for tests/interop/stats_test.py
+//!   libdatadog spans v04|v05|v1 FILE     not a bench: the spans of a body, for tests/interop/trace_test.py
 //!
 //! Ends with 1 where it did other work than asked: spans lost, keys collapsed, bytes not decoded.
+
+mod flood;
+mod spans;
 
 use std::hint::black_box;
 use std::process::exit;
@@ -190,7 +196,11 @@ fn decode(form: &str, dir: &str, times: usize, expected: usize) {
             "v1" => {
                 let (payload, _) =
                     msgpack_decoder::v1::from_slice(body).map_err(|e| e.to_string())?;
-                return Ok(black_box(&payload).chunks.iter().map(|c| c.spans.len()).sum());
+                return Ok(black_box(&payload)
+                    .chunks
+                    .iter()
+                    .map(|c| c.spans.len())
+                    .sum());
             }
             _ => fail("decodes v04, v05 and v1"),
         };
@@ -240,7 +250,8 @@ fn list(form: &str) -> Vec<SpanSlice<'static>> {
             span.metrics.insert("_dd.top_level".into(), 1.0);
             span.metrics.insert("thread.id".into(), 1.0);
             if enriched {
-                span.meta.insert("some-tag-key".into(), "some-tag-value".into());
+                span.meta
+                    .insert("some-tag-key".into(), "some-tag-value".into());
                 span.metrics.insert("some-metric-key".into(), 1.0);
             }
             span.meta.dedup();
@@ -257,7 +268,10 @@ fn native_v1(spans: &[SpanSlice<'static>]) -> v1::TracerPayload<SliceData<'stati
         .map(|s| {
             let texts = s.meta.iter().filter(|(k, _)| k.as_ref() != "_dd.origin");
             let texts = texts.map(|(k, v)| (k.clone(), v1::AttributeValue::String(v.clone())));
-            let numbers = s.metrics.iter().map(|(k, v)| (k.clone(), v1::AttributeValue::Float(*v)));
+            let numbers = s
+                .metrics
+                .iter()
+                .map(|(k, v)| (k.clone(), v1::AttributeValue::Float(*v)));
             let mut span = v1::Span::<SliceData<'static>> {
                 service: s.service.clone(),
                 name: s.name.clone(),
@@ -376,7 +390,9 @@ fn rows(file: &str) {
     let body = std::fs::read(file).unwrap_or_else(|e| fail(&format!("{file}: {e}")));
     let (traces, _) =
         msgpack_decoder::v04::from_slice(&body).unwrap_or_else(|e| fail(&e.to_string()));
-    let kinds = ["client", "server", "producer", "consumer"].map(String::from).to_vec();
+    let kinds = ["client", "server", "producer", "consumer"]
+        .map(String::from)
+        .to_vec();
     let limits = CardinalityLimitConfig {
         whole_key_limit: 1 << 24,
         resource_limit: 1 << 23,
@@ -438,7 +454,9 @@ fn main() {
             decode(&args[1], &args[2], number(3) as usize, number(4) as usize)
         }
         Some("encode") if args.len() == 4 => encode(&args[1], &args[2], number(3) as usize),
+        Some("flood") if args.len() == 2 => flood::flood(&args[1]),
         Some("rows") if args.len() == 2 => rows(&args[1]),
-        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | rows FILE"),
+        Some("spans") if args.len() == 3 => spans::print(&args[1], &args[2]),
+        _ => fail("usage: libdatadog hot SETS SEED SPANS | decode VERSION DIR TIMES SPANS | encode VERSION FORM TIMES | flood WORKLOAD | rows FILE | spans VERSION FILE"),
     }
 }

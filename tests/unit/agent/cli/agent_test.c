@@ -150,6 +150,7 @@ static void agent_start(struct run *r, const char *more)
                                 socket_flag,
                                 "--receivers.datadog.listen-address=127.0.0.1:0",
                                 "--receivers.otlp.http-listen-address=127.0.0.1:0",
+                                "--receivers.otlp.grpc-listen-address=127.0.0.1:0",
                                 "--web.listen-address=127.0.0.1:0",
                                 more,
                                 NULL};
@@ -356,11 +357,12 @@ TEST(a_store_that_cannot_be_written_makes_the_agent_not_ready_and_loses_nothing)
                                 "--receivers.datadog.socket=",
                                 "--receivers.datadog.listen-address=127.0.0.1:0",
                                 "--receivers.otlp.http-listen-address=127.0.0.1:0",
+                                "--receivers.otlp.grpc-listen-address=127.0.0.1:0",
                                 "--web.listen-address=127.0.0.1:0",
                                 "--aggregation.window=1s",
                                 "--aggregation.lateness=0s",
                                 NULL};
-    const char *args[10];
+    const char *args[11];
     char store[96];
     folder_new();
     (void)snprintf(store, sizeof store, "--store.path=%s", folder);
@@ -500,6 +502,7 @@ TEST(a_port_that_is_taken_ends_the_start_with_option_and_port)
                                 "agent",
                                 store,
                                 flag,
+                                "--receivers.otlp.grpc-listen-address=127.0.0.1:0",
                                 "--web.listen-address=127.0.0.1:0",
                                 "--receivers.datadog.listen-address=127.0.0.1:0",
                                 "--receivers.datadog.socket=",
@@ -549,6 +552,7 @@ TEST(a_second_agent_may_take_the_ports_of_one_that_stopped)
                                 "agent",
                                 store,
                                 flag,
+                                "--receivers.otlp.grpc-listen-address=127.0.0.1:0",
                                 "--web.listen-address=127.0.0.1:0",
                                 "--receivers.otlp.http-listen-address=127.0.0.1:0",
                                 "--receivers.datadog.socket=",

@@ -35,13 +35,16 @@ TEST(the_line_to_try_names_no_address_where_all_are_the_defaults)
                    "  Datadog tracers  http://127.0.0.1:8126\n"
                    "  Datadog socket   off (--receivers.datadog.socket=PATH turns it on)\n"
                    "  OTLP over HTTP   http://127.0.0.1:4318\n"
+                   "  OTLP over gRPC   off\n"
                    "  queries, metrics http://127.0.0.1:9099\n"
                    "  store            /var/lib/weir\n"
                    "\n"
                    "Try it: ./weir send --preset shop --rate 1000 --for 5s && ./weir query\n");
     free(text);
     banner_set_address(&b, BANNER_DATADOG, "0.0.0.0", 8126);
+    banner_set_address(&b, BANNER_GRPC, "127.0.0.1", 4317);
     text = written(&b);
+    T_TRUE(strstr(text, "  OTLP over gRPC   127.0.0.1:4317\n"));
     T_TRUE(strstr(text, "http://0.0.0.0:8126\n"));
     T_TRUE(strstr(text, "--for 5s && ./weir query\n"));
     free(text);

@@ -109,6 +109,74 @@ TEST(metrics_show_the_counters_under_their_names)
     free(text);
 }
 
+/* The health counters of the contract (span-stats §1.14) by their names there. Those of sending
+ * (flush_payloads, flush_errors, agent_downgrades) are of the library that sends, weir/client.h. */
+TEST(each_health_counter_of_the_contract_is_in_the_health_and_in_the_metrics)
+{
+#define AT(field) offsetof(struct weir_stats_health, field)
+#define COLLAPSED(limit) AT(collapsed) + sizeof(uint64_t) * WEIR_LIMIT_##limit
+#define DROPPED(reason) AT(dropped) + sizeof(uint64_t) * WEIR_DROP_##reason
+    static const struct {
+        const char *name;
+        const char *sample;
+        size_t offset;
+    } rows[] = {
+        {"stats.traces_in", "weir_stats_traces_in_total", AT(traces_in)},
+        {"stats.spans_in", "weir_stats_spans_in_total", AT(spans_in)},
+        {"stats.dropped_p0_traces", "weir_stats_dropped_p0_traces_total", AT(dropped_p0_traces)},
+        {"stats.dropped_p0_spans", "weir_stats_dropped_p0_spans_total", AT(dropped_p0_spans)},
+        {"stats.dropped_aggregates", "weir_stats_dropped_aggregates_total{reason=\"lru_eviction\"}",
+         DROPPED(TABLE_FULL)},
+        {"stats.dropped_aggregates", "weir_stats_dropped_aggregates_total{reason=\"inbox_full\"}",
+         DROPPED(INBOX_FULL)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"resource\"}",
+         COLLAPSED(RESOURCE)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"service\"}",
+         COLLAPSED(SERVICE)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"name\"}",
+         COLLAPSED(OPERATION)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"service_source\"}",
+         COLLAPSED(SERVICE_SOURCE)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"type\"}",
+         COLLAPSED(TYPE)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"span_kind\"}",
+         COLLAPSED(KIND)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"http_method\"}",
+         COLLAPSED(HTTP_METHOD)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"http_endpoint\"}",
+         COLLAPSED(HTTP_ENDPOINT)},
+        {"stats.collapsed_spans",
+         "weir_stats_collapsed_spans_total{collapsed=\"grpc_status_code\"}",
+         COLLAPSED(GRPC_STATUS)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"peer_tags\"}",
+         COLLAPSED(PEER_TAGS)},
+        {"stats.collapsed_spans",
+         "weir_stats_collapsed_spans_total{collapsed=\"additional_metric_tags\"}",
+         COLLAPSED(ADDITIONAL)},
+        {"stats.collapsed_spans", "weir_stats_collapsed_spans_total{collapsed=\"whole_key\"}",
+         AT(overflow)},
+        {"stats.collapsed_spans",
+         "weir_stats_collapsed_spans_total{oversized=\"additional_metric_tags\"}", AT(oversized)},
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct self_figures f;
+    struct self_text t = {.ptr = NULL};
+    fill(&f);
+    for (size_t i = 0; i < ROWS; i++) {
+        const uint64_t value = 1000 + i;
+        memcpy((char *)&f.pipeline.stats + rows[i].offset, &value, sizeof value);
+    }
+    self_figures_write(&f, &t);
+    char *const text = text_of(&t);
+    for (size_t i = 0; i < ROWS; i++) {
+        char want[160];
+        (void)snprintf(want, sizeof want, "\n%s %zu\n", rows[i].sample, 1000 + i);
+        if (!strstr(text, want))
+            T_FAIL("%s is not there as %s", rows[i].name, rows[i].sample);
+    }
+    free(text);
+}
+
 TEST(every_sample_stands_below_its_own_help_and_type)
 {
     char *const text = metrics();

@@ -187,7 +187,8 @@ TEST(each_page_is_found_by_its_whole_path)
     answers(&r, NET_GET, "/-/ready", NULL, 200, "ready");
     answers(&r, NET_GET, "/metrics", NULL, 200, "# more\n");
     answers(&r, NET_GET, "/debug/reconcile", NULL, 200, "\"balanced\":true");
-    answers(&r, NET_GET, "/debug/newcomers", NULL, 200, "{\"keys\":0,\"displaced\":0,\"top\":[]}");
+    answers(&r, NET_GET, "/debug/newcomers", NULL, 200,
+            "{\"keys\":0,\"displaced\":0,\"top\":[],\"folded\":{}}");
     answers(&r, NET_POST, "/api/v1/query", NULL, 200, "{}");
     const char *const unknown[] = {"/",       "",         "/metrics/",     "/metric",
                                    "/-/",     "/api/v1/", "/api/v2/query", "/METRICS",
