@@ -4,6 +4,13 @@
 
 enum { FIRST_BUCKETS = 1024 };
 
+/* The load that a number of buckets stands: 3 of them are looked at for a hit at the most, 13 for a
+ * miss, on average. */
+static size_t entries_most(size_t buckets)
+{
+    return buckets / 5 * 4;
+}
+
 int wr_table_init(struct wr_table *t, const struct weir_alloc *alloc, size_t max)
 {
     memset(t, 0, sizeof *t);
@@ -15,9 +22,14 @@ int wr_table_init(struct wr_table *t, const struct weir_alloc *alloc, size_t max
     return t->buckets ? WEIR_OK : WEIR_ENOMEM;
 }
 
+static size_t entry_bytes(const struct wr_entry *e)
+{
+    return sizeof *e + e->key_bytes;
+}
+
 static void entry_free(struct wr_table *t, struct wr_entry *e)
 {
-    t->bytes -= e->block_bytes;
+    t->bytes -= entry_bytes(e);
     wr_entry_free(&t->alloc, e);
 }
 
@@ -119,14 +131,14 @@ static void unplace(struct wr_table *t, const struct wr_entry *e)
 }
 
 /* The owner's drain holds pointers ahead of time (to prefetch), so the block stays until bury; its
- * key length, and no identity, can match a record. */
+ * hash is not that of its key any more, and its number is of no identity, so no record is of it. */
 static void recycle(struct wr_table *t)
 {
     struct wr_entry *const e = t->idle_first;
     unplace(t, e);
     idle_unlink(t, e);
     t->size--;
-    e->key_bytes = UINT32_MAX;
+    e->hash = ~e->hash;
     e->prepared = 0;
     e->idle_next = t->graveyard;
     t->graveyard = e;
@@ -144,18 +156,13 @@ void wr_table_bury(struct wr_table *t)
 struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, const void *key,
                                size_t key_bytes)
 {
-    void *block;
-    size_t block_bytes;
-    struct wr_entry *const e =
-        wr_alloc_aligned64(alloc, sizeof *e + key_bytes, &block, &block_bytes);
+    struct wr_entry *const e = wr_alloc(alloc, sizeof *e + key_bytes);
     if (!e)
         return NULL;
     *e = (struct wr_entry){.hash = hash,
                            .slot = {.start_ns = WR_NO_WINDOW},
                            .key_bytes = (uint32_t)key_bytes,
-                           .last_start_ns = WR_NO_WINDOW,
-                           .block_bytes = (uint32_t)block_bytes,
-                           .block_before = (uint8_t)((char *)e - (char *)block)};
+                           .last_start_ns = WR_NO_WINDOW};
     if (key_bytes)
         memcpy(wr_entry_key(e), key, key_bytes);
     return e;
@@ -163,8 +170,7 @@ struct wr_entry *wr_entry_make(const struct weir_alloc *alloc, uint64_t hash, co
 
 void wr_entry_free(const struct weir_alloc *alloc, struct wr_entry *e)
 {
-    const size_t bytes = e->block_bytes;
-    wr_free(alloc, (char *)e - e->block_before, bytes);
+    wr_free(alloc, e, entry_bytes(e));
 }
 
 bool wr_table_holds(const struct wr_table *t, uint64_t hash, const struct wr_entry *e)
@@ -182,12 +188,12 @@ int wr_table_insert(struct wr_table *t, uint64_t hash, const void *key, size_t k
     WR_ASSERT(!wr_table_find(t, hash, key, key_bytes));
     if (t->size >= t->max && !t->idle_first)
         return WEIR_EFULL;
-    if ((t->size + 1) * 2 > t->mask + 1 && grow(t) != WEIR_OK)
+    if (t->size + 1 > entries_most(t->mask + 1) && grow(t) != WEIR_OK)
         return WEIR_ENOMEM;
     struct wr_entry *const e = wr_entry_make(&t->alloc, hash, key, key_bytes);
     if (!e)
         return WEIR_ENOMEM;
-    t->bytes += e->block_bytes;
+    t->bytes += entry_bytes(e);
     if (t->size >= t->max)
         recycle(t);
     place(t->buckets, t->mask, e);
@@ -260,5 +266,5 @@ bool wr_table_check(const struct wr_table *t)
         listed++;
     }
     return size == t->size && idle == t->idle && listed == idle && size <= t->max &&
-           size * 2 <= t->mask + 1;
+           size <= entries_most(t->mask + 1);
 }

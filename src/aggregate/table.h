@@ -4,16 +4,18 @@
 /*
  * table: key bytes to entry, for one owner.
  *
- * Open addressing with linear probing over buckets of (hash, entry), at most half full, so that a
- * probe reads one line of buckets and then the entry it wants: 64-bit hash first, then one memcmp
- * of the whole key. An entry is a block of its own: a line with the hash and the newest window's
- * slot, a line with the links, the key behind them. It lives across windows; each open window in
- * which it has spans is a slot: the newest inline, older ones in a list.
+ * Open addressing with linear probing over buckets of (hash, entry), at most three quarters full,
+ * so that a probe reads one line of buckets, seldom two, and then the entry it wants: 64-bit hash
+ * first, then one memcmp of the whole key. An entry is a block of its own: 64 bytes with the hash
+ * and the newest window's slot, 48 with the links, the key behind them. It lies where the allocator
+ * puts it: whole lines would cost up to 48 bytes more, and all of its lines are prefetched anyway.
+ * It lives across windows; each open window in which it has spans is a slot: the newest inline,
+ * older ones in a list.
  *
  * Entries without a slot in any open window are idle and stand in a list, least recently used
  * first: at the cap the first of it makes room in O(1), and sweeps take from its head.
  *
- * Invariants (wr_table_check): size = entries reachable = live + idle; load <= 1/2; an entry is in
+ * Invariants (wr_table_check): size = entries reachable = live + idle; load <= 4/5; an entry is in
  * the idle list exactly when its live count is 0; live = slots with a window.
  */
 #include "base/alloc.h"
@@ -39,12 +41,12 @@ struct wr_old_slot {
 };
 
 struct wr_entry {
-    /* First line: all that a hit in the current window needs besides the key. */
+    /* All that a hit in the current window needs besides the key. */
     uint64_t hash;
     struct wr_slot slot; /* the newest window's */
     uint32_t key_bytes;
     uint32_t touched_at; /* where in the touched entries of the inline slot's window it stands */
-    /* Second line. */
+    /* The rest. */
     struct wr_old_slot *older;
     union {
         struct wr_entry *idle_prev; /* while it is idle */
@@ -55,14 +57,12 @@ struct wr_entry {
     int64_t last_start_ns; /* newest window it ever had a span in */
     uint64_t prepared;     /* number of the identity that was last found to be its key; 0: none */
     uint32_t live;         /* slots with a window, inline one included */
-    uint32_t block_bytes;
-    uint8_t block_before; /* bytes from its block to it */
-    uint8_t ok_size;      /* of its last sketches (weir_sketch_size): what to ask the pool for */
+    uint8_t ok_size;       /* of its last sketches (weir_sketch_size): what to ask the pool for */
     uint8_t error_size;
     /* key_bytes of key follow. */
 };
-_Static_assert(offsetof(struct wr_entry, older) == 64, "the first line of an entry is full");
-_Static_assert(sizeof(struct wr_entry) <= 128, "the second line holds the rest");
+_Static_assert(offsetof(struct wr_entry, older) == 64, "what a hit needs lies together");
+_Static_assert(sizeof(struct wr_entry) == 112, "a cold key is to cost at most 300 bytes");
 
 static inline char *wr_entry_key(struct wr_entry *e)
 {
