@@ -211,10 +211,11 @@ static void scan_pairs(struct reader *r, struct bins *b, int32_t index, int32_t 
     for (uint64_t k = 0; k < t.n && !r->err;) {
         r->at = w.at;
         if (k)
-            gap = read_varint(r) + 1;
+            gap = read_varint(r);
         const uint64_t count = read_varint(r);
         if (gap > highest || !count || __builtin_add_overflow(w.weight, count, &w.weight))
             refuse(r, WEIR_EFORMAT);
+        gap += k != 0;
         w.at = r->at;
         w.above += gap;
         w.bits |= count;

@@ -4,6 +4,7 @@
  *
  * Threads: any, while nobody writes. Memory: none.
  */
+#include "sketch/record.h"
 #include "sketch/view.h"
 
 #include <float.h>
@@ -91,10 +92,11 @@ uint64_t weir_sketch_bins_weight(const struct weir_sketch *sk)
 
 void wr_sketch_sum_split(const struct weir_sketch *sk, double *ret_hi, double *ret_lo)
 {
-    const double hi = sk->sum.value.sum + sk->sum.value.rest;
+    double lo = 0; /* exact also where values have cancelled and the rest is the greater part */
+    const double hi = wr_two_sum(sk->sum.value.sum, sk->sum.value.rest, &lo);
     const bool finite = fabs(hi) <= DBL_MAX;
     *ret_hi = finite ? hi : copysign(DBL_MAX, hi);
-    *ret_lo = finite ? (sk->sum.value.sum - hi) + sk->sum.value.rest : 0;
+    *ret_lo = finite ? lo : 0;
 }
 
 double weir_sketch_sum(const struct weir_sketch *sk)

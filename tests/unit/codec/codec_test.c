@@ -129,7 +129,7 @@ TEST(varfloats_are_the_same_bytes_with_and_without_vectors)
 
 TEST(varfloats_end_before_what_is_no_count_of_16_bits)
 {
-    static const double others[] = {0.5, 1.25, 65536, 131071, 1e9, 0x1p40, 0x1p52, 1e300, INFINITY};
+    static const double others[] = {0.5, 1.25, 65536, 131071, 1e9, 0x1p40, 0x1p52, 1e300, HUGE_VAL};
     enum { COUNTS = 256 };
     for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
         for (size_t bad = 0; bad < 80; bad++) {

@@ -186,6 +186,26 @@ TEST(a_sum_at_the_greatest_double_stays_there_in_each_way_to_record)
         weir_sketch_free(sk[k]);
 }
 
+/* After a cancellation what rounding took is the greater part of the sum; the form must say both.
+ */
+TEST(a_sum_whose_rest_is_greater_is_told_exactly)
+{
+    static const double values[] = {1, 0x1p300, 1, -0x1p300, 0x1p-60, -0x1.8p-61};
+    struct weir_sketch *const sk = t_sketch(WEIR_GRID_VALUE, 32768);
+    struct weir_sketch *const back = t_sketch(WEIR_GRID_VALUE, 32768);
+    T_OK(weir_sketch_add_many(sk, values, sizeof values / sizeof values[0], NULL));
+    T_EQ_DBL(weir_sketch_sum(sk), 2);
+    uint8_t form[512];
+    size_t n;
+    T_OK(weir_sketch_encode(sk, form, sizeof form, &n));
+    T_OK(weir_sketch_decode(back, form, n));
+    t_sketch_same(sk, back);
+    T_OK(weir_sketch_add(back, -2, 0));
+    T_EQ_DBL(weir_sketch_sum(back), 0x1p-60 - 0x1.8p-61);
+    weir_sketch_free(sk);
+    weir_sketch_free(back);
+}
+
 TEST(merging_many_is_merging_each)
 {
     struct t_rng r = t_rng(t_seed() + 6);

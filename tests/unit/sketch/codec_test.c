@@ -301,3 +301,21 @@ TEST(a_wide_form_collapses_into_a_narrow_sketch)
     weir_sketch_free(narrow);
     weir_sketch_free(again);
 }
+
+/* A distance of 2^64 - 1 and one more bin would be none at all. */
+TEST(a_distance_that_wraps_is_refused)
+{
+    static const uint8_t most[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+    struct weir_sketch *const sk = t_sketch(WEIR_GRID_VALUE, 32768);
+    uint8_t form[128];
+    size_t n;
+    T_OK(weir_sketch_add(sk, 1, 0));
+    T_OK(weir_sketch_add(sk, 4, 0));
+    T_OK(weir_sketch_encode(sk, form, sizeof form, &n));
+    T_TRUE(form[n - 3] == 1 && form[n - 2] == 0x7f &&
+           form[n - 1] == 1); /* count, distance, count */
+    memcpy(form + n - 2, most, sizeof most);
+    form[n - 2 + sizeof most] = 1;
+    T_ERR(weir_sketch_decode(sk, form, n - 1 + sizeof most), WEIR_EFORMAT);
+    weir_sketch_free(sk);
+}
