@@ -129,7 +129,7 @@ class Tight(unittest.TestCase):
     def test_many_keys(self):
         before = self.figures()
         sent = 0
-        bodies = [body("key-%d" % n, 1000, 1000) for n in range(100)]  # 100,000 keys
+        bodies = [body("key-%d-" % n + 90 * "k", 1000, 1000) for n in range(100)]  # 100,000 long keys
         for packed in bodies:
             raw = at(packed, time.time_ns())
             status = self.put(raw)
