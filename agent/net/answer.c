@@ -46,6 +46,16 @@ const char *answer_reason(int status)
     return "Unknown"; /* RFC 9112 §4: clients ignore it */
 }
 
+struct answer answer_text(const struct net_server *server, int status, const char *text)
+{
+    return (struct answer){.status = status,
+                           .content_type = "text/plain; charset=utf-8",
+                           .body = text,
+                           .body_bytes = strlen(text),
+                           .headers = server->service.headers,
+                           .header_count = server->service.header_count};
+}
+
 static size_t head_room(const struct answer *a)
 {
     size_t room = 256 + (a->content_type ? strlen(a->content_type) : 0);

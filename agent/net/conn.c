@@ -50,10 +50,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 void conn_refused(struct conn *c, enum net_refusal reason)
 {
-    struct net_server *const s = c->server;
-    s->counts.refused[reason]++;
-    if (s->service.refused)
-        s->service.refused(s->service.ctx, c->req, reason);
+    server_refused(c->server, c->req, reason);
 }
 
 static bool in_request(const struct conn *c)
@@ -304,18 +301,12 @@ static void conn_answer(struct conn *c, struct answer *a)
     flushed(c);
 }
 
-static void answer_text(struct conn *c, int status, const char *text, bool close)
+static void conn_say(struct conn *c, int status, const char *text, bool close)
 {
-    const struct net_service *const service = &c->server->service;
-    const bool head_only = c->req && c->req->head->method == NET_HEAD;
-    conn_answer(c, &(struct answer){.status = status,
-                                    .content_type = "text/plain; charset=utf-8",
-                                    .body = text,
-                                    .body_bytes = strlen(text),
-                                    .headers = service->headers,
-                                    .header_count = service->header_count,
-                                    .close = close,
-                                    .head_only = head_only});
+    struct answer a = answer_text(c->server, status, text);
+    a.close = close;
+    a.head_only = c->req && c->req->head->method == NET_HEAD;
+    conn_answer(c, &a);
 }
 
 const char *conn_refusal_text(int status)
@@ -346,7 +337,7 @@ const char *conn_refusal_text(int status)
 static void refuse_now(struct conn *c, enum net_refusal reason, int status, const char *text)
 {
     conn_refused(c, reason);
-    answer_text(c, status, text ? text : conn_refusal_text(status), true);
+    conn_say(c, status, text ? text : conn_refusal_text(status), true);
 }
 
 /* Events. */
@@ -363,7 +354,7 @@ static void refuse_after_body(struct conn *c, int status, const char *text)
     const bool asked = h->expect == NET_EXPECT_CONTINUE && req->wire_bytes == 0 &&
                        (h->chunked || h->content_length);
     if (asked || (!h->chunked && h->content_length - req->wire_bytes > SMALL_BODY_BYTES))
-        answer_text(c, status, text, true);
+        conn_say(c, status, text, true);
 }
 
 static void body_failed(struct conn *c, enum net_refusal reason)
@@ -449,7 +440,7 @@ static void on_body(struct conn *c)
     req->wire_bytes += run.len;
     if (req->drain) {
         if (run.len > req->drain_left) {
-            answer_text(c, req->refuse_status, req->refuse_text, true);
+            conn_say(c, req->refuse_status, req->refuse_text, true);
             return;
         }
         req->drain_left -= run.len;
@@ -471,7 +462,7 @@ static void on_end(struct conn *c)
     if (c->req != req)
         return;
     if (req->refuse_status) {
-        answer_text(c, req->refuse_status, req->refuse_text, false);
+        conn_say(c, req->refuse_status, req->refuse_text, false);
         return;
     }
     conn_set_phase(c, CONN_HANDLING);
@@ -483,7 +474,7 @@ static void on_failed(struct conn *c)
     const struct net_parser *const p = &c->parser;
     const struct net_request *const req = c->req;
     if (req && req->refuse_status) /* already refused, for another reason; it only got longer */
-        answer_text(c, req->refuse_status, req->refuse_text, true);
+        conn_say(c, req->refuse_status, req->refuse_text, true);
     else
         refuse_now(c, p->refusal, p->status, NULL);
 }
@@ -656,20 +647,13 @@ static void on_turned_away(uv_handle_t *handle)
 static void turn_away(struct conn *c)
 {
     struct net_server *const s = c->server;
-    s->counts.refused[NET_REFUSED_CONNECTIONS]++;
     s->counts.responses[5]++;
-    if (s->service.refused)
-        s->service.refused(s->service.ctx, NULL, NET_REFUSED_CONNECTIONS);
+    server_refused(s, NULL, NET_REFUSED_CONNECTIONS);
     size_t bytes;
-    char *const block = answer_new(&(struct answer){.status = 503,
-                                                    .content_type = "text/plain; charset=utf-8",
-                                                    .body = BUSY_ANSWER,
-                                                    .body_bytes = sizeof BUSY_ANSWER - 1,
-                                                    .headers = s->service.headers,
-                                                    .header_count = s->service.header_count,
-                                                    .close = true},
-                                   &bytes);
-    if (block && !s->http2) { /* there the close alone says it */
+    struct answer busy = answer_text(s, 503, BUSY_ANSWER);
+    busy.close = true;
+    char *const block = answer_new(&busy, &bytes);
+    if (block && !s->service.http2) { /* there the close alone says it */
         const uv_buf_t buf = uv_buf_init(block, (unsigned)bytes);
         (void)uv_try_write(&c->h.stream, &buf, 1);
     }
@@ -721,7 +705,7 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp)
     c->since_ns = c->moved_ns = plat_mono_ns();
     conn_wait_follow(c);
     server_watch(s);
-    if (s->http2 && !h2_open(c)) {
+    if (s->service.http2 && !h2_open(c)) {
         conn_refused(c, NET_REFUSED_MEMORY);
         conn_close(c);
         return true;

@@ -108,7 +108,6 @@ struct net_server {
     struct listener *listeners;
     char *read_buf; /* shared; NULL after a connection kept it */
     uv_timer_t sweep;
-    bool http2;
     bool sweeping;
     bool stopping;
     int64_t stop_at_ns;
@@ -126,7 +125,8 @@ bool conn_accept(struct net_server *server, uv_stream_t *listener, bool is_tcp);
 void conn_close(struct conn *c);
 /* What is late is answered 408 or closed. */
 void conn_sweep(struct conn *c, int64_t now_ns);
-void conn_refused(struct conn *c, enum net_refusal reason); /* count it */
+void conn_refused(struct conn *c,
+                  enum net_refusal reason); /* of its open request, if there is one */
 void conn_set_phase(struct conn *c, enum conn_phase phase);
 /* Takes block, which is on the heap. The connection may be closing after it. */
 void conn_write(struct conn *c, char *block, size_t bytes);
@@ -160,9 +160,14 @@ struct answer {
 };
 char *answer_new(const struct answer *a, size_t *ret_bytes);
 const char *answer_reason(int status);
+/* An answer that the server makes by itself; text is borrowed. */
+struct answer answer_text(const struct net_server *server, int status, const char *text);
 
 /* server.c */
 void server_handle_closed(struct net_server *server);
+/* Count a refusal and tell the service; req may be NULL. */
+void server_refused(struct net_server *server, const struct net_request *req,
+                    enum net_refusal reason);
 void server_watch(struct net_server *server); /* there is a connection to sweep */
 
 /* listen.c */

@@ -148,7 +148,7 @@ void h2_stream_answer(struct h2_stream *st, const struct answer *a)
     h2->conn->served = true;
     const int r = st->is_grpc ? answer_call(st, a) : answer_plain(st, a);
     if (r != 0) {
-        s->counts.refused[NET_REFUSED_MEMORY]++;
+        server_refused(s, NULL, NET_REFUSED_MEMORY);
         (void)nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, st->id,
                                         NGHTTP2_INTERNAL_ERROR);
     }

@@ -45,21 +45,17 @@ void h2_stream_free(struct h2_stream *st)
     request_free(&st->req);
 }
 
+static void say(struct h2_stream *st, int status, const char *text)
+{
+    struct answer a = answer_text(st->req.conn->server, status, text);
+    a.head_only = st->req.head->method == NET_HEAD;
+    h2_stream_answer(st, &a);
+}
+
 static void refuse(struct h2_stream *st, enum net_refusal reason, int status, const char *text)
 {
-    struct net_server *const s = st->req.conn->server;
-    s->counts.refused[reason]++;
-    if (s->service.refused)
-        s->service.refused(s->service.ctx, &st->req, reason);
-    if (!text)
-        text = conn_refusal_text(status);
-    h2_stream_answer(st, &(struct answer){.status = status,
-                                          .content_type = "text/plain; charset=utf-8",
-                                          .body = text,
-                                          .body_bytes = strlen(text),
-                                          .headers = s->service.headers,
-                                          .header_count = s->service.header_count,
-                                          .head_only = st->req.head->method == NET_HEAD});
+    server_refused(st->req.conn->server, &st->req, reason);
+    say(st, status, text ? text : conn_refusal_text(status));
 }
 
 /* The head. */
@@ -134,11 +130,7 @@ static void open_body(struct h2_stream *st)
     const size_t limit = body_limit(st);
     uint64_t announced;
     if (req->route.refuse_status) {
-        const char *const text = req->route.refuse_text ? req->route.refuse_text : "";
-        h2_stream_answer(st, &(struct answer){.status = req->route.refuse_status,
-                                              .content_type = "text/plain; charset=utf-8",
-                                              .body = text,
-                                              .body_bytes = strlen(text)});
+        say(st, req->route.refuse_status, req->route.refuse_text ? req->route.refuse_text : "");
         return;
     }
     if (header_number(req, "content-length", &announced) && announced > limit) {

@@ -59,7 +59,6 @@ int net_server_new(uv_loop_t *loop, const struct net_service *service,
         return -ENOMEM;
     s->loop = loop;
     s->service = *service;
-    s->http2 = service->http2;
     s->limits = with_defaults(limits);
     s->pool.max_bytes = s->limits.max_buffered_bytes;
     const int r = uv_timer_init(loop, &s->sweep);
@@ -135,6 +134,14 @@ void server_watch(struct net_server *server)
         return;
     const uint64_t every_ms = sweep_every_ms(&server->limits);
     server->sweeping = uv_timer_start(&server->sweep, on_sweep, every_ms, every_ms) == 0;
+}
+
+void server_refused(struct net_server *server, const struct net_request *req,
+                    enum net_refusal reason)
+{
+    server->counts.refused[reason]++;
+    if (server->service.refused)
+        server->service.refused(server->service.ctx, req, reason);
 }
 
 void net_server_get_counts(const struct net_server *server, struct net_counts *ret_counts)

@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define PROTOBUF "application/x-protobuf"
-
 enum { HEALTH_SERVING = 1 }; /* grpc.health.v1.HealthCheckResponse.ServingStatus */
 
 static const char trace_service[] = "opentelemetry.proto.collector.trace.v1.TraceService";
@@ -65,7 +63,7 @@ static void on_health(struct receive *r, const struct receive_def *def, struct n
         return;
     }
     r->counts.routes[def->route].drained++;
-    net_respond(req, 200, PROTOBUF, serving, sizeof serving, NULL, 0);
+    net_respond(req, 200, NULL, serving, sizeof serving, NULL, 0);
 }
 
 static const struct receive_def defs[] = {

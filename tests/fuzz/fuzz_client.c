@@ -14,17 +14,7 @@
 #include "rates.h"
 #include "split.h"
 
-static void *heap(void *ctx, void *ptr, size_t old_size, size_t new_size)
-{
-    (void)ctx;
-    (void)old_size;
-    if (new_size == 0) {
-        free(ptr);
-        return NULL;
-    }
-    return realloc(ptr, new_size);
-}
-static const struct weir_alloc alloc = {heap, NULL};
+static struct weir_alloc alloc; /* the heap */
 
 static void on_rates(void *ctx, const struct weir_client_rate *rates, size_t count)
 {
@@ -89,6 +79,7 @@ static void try_split(struct weir_bytes body, uint32_t version)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fz_in in = fz_in(data, size);
+    alloc = wr_client_alloc_or_default(alloc);
     const uint32_t what = fz_below(&in, 4);
     uint8_t *const exact = fz_copy(in.at, in.left);
     const struct weir_bytes text = {(const char *)exact, in.left};
